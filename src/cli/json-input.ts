@@ -41,14 +41,14 @@ export function readJson(given: string, flag: string, depthMax = jsonDepthMax): 
 }
 
 /**
- * `what`: what the text is, in errors. Throws CommandError for names given twice and numbers that would change, too.
+ * `what`: what the text is, in errors. Throws CommandError 2, for names given twice and numbers that would change, too.
  */
 export function parseJson(text: string, what: string, depthMax = jsonDepthMax): unknown {
-  return valueIn(readStrictly(text, { depthMax, numbers: 'exact' }), what)
+  return valueIn(readStrictly(text, { depthMax, numbers: 'exact' }), what, 2)
 }
 
-function valueIn(read: ReturnType<typeof readStrictly>, what: string): unknown {
-  if ('problem' in read) throw new CommandError(`${what}: ${problemText(read.problem)}`)
+function valueIn(read: ReturnType<typeof readStrictly>, what: string, exitCode: 1 | 2 = 1): unknown {
+  if ('problem' in read) throw new CommandError(`${what}: ${problemText(read.problem)}`, exitCode)
   return read.value
 }
 

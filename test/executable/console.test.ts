@@ -164,6 +164,12 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
     await page.fill('[data-field="request.tool"]', 'create_contact')
     await page.click('[data-action="explain"]')
     await page.waitForSelector('[data-part="verdict"][data-verdict="refuse"]')
+    // A verdict is shown beside its own request alone, all of which a link has.
+    await page.fill('[data-field="request.arguments"]', '{"name":"Ada"}')
+    await page.waitForSelector('[data-part="verdict"]', { state: 'detached' })
+    expect(new URL(page.url()).searchParams.get('arguments')).toBe('{"name":"Ada"}')
+    await page.fill('[data-field="request.arguments"]', '')
+    await page.waitForSelector('[data-part="verdict"][data-verdict="refuse"]')
     await page.click('[data-action="mint"]')
     const minted = (await page.textContent('[data-part="minted"] code')) ?? ''
     const me = () => fetch(`${shared.server.url}/me`, { headers: { authorization: `Bearer ${minted}` } })

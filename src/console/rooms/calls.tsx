@@ -207,14 +207,20 @@ export function Calls() {
   )
 }
 
-/** The composer's address with the narrowest policy for a call, and the call itself. */
-function allowing({ namespace, connectionId, tool }: ShownCall): URLSearchParams {
+/** The composer's address with a call. */
+function requestOf({ namespace, connectionId, tool }: ShownCall): URLSearchParams {
+  return new URLSearchParams({ namespace, connection: connectionId, tool })
+}
+
+/** The same with the narrowest policy for the call. */
+function allowing(call: ShownCall): URLSearchParams {
+  const { namespace, connectionId, tool } = call
   const pattern = `^${tool.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}$`
   const policy = [
     { operations: 'execute', namespaces: namespace, metadata: { connectionId }, ttl: '10m' },
     { rpcReqMatch: { 'params.name': pattern } },
   ]
-  return new URLSearchParams({ policy: policyText(policy), namespace, connection: connectionId, tool })
+  return new URLSearchParams({ policy: policyText(policy), ...Object.fromEntries(requestOf(call)) })
 }
 
 /** The words for a rule, by its place in a policy: the record keeps no policies, which may be confidential. */
@@ -276,9 +282,9 @@ export function Call() {
                 <>It never reached the server: {JSON.stringify(call.code)}.</>
               ) : (
                 <>
-                  {wordsOfRule(call.constraint)} The rule is <code>{call.constraint}</code>; explain the token to read
-                  it whole.{' '}
-                  <a href={`${hrefOf('tokens')}?${allowing(call)}`}>See a policy that allows this call alone</a>
+                  {wordsOfRule(call.constraint)} The rule is <code>{call.constraint}</code>. To read it whole,{' '}
+                  <a href={`${hrefOf('tokens')}?${requestOf(call)}`}>explain the token</a>, or{' '}
+                  <a href={`${hrefOf('tokens')}?${allowing(call)}`}>see a policy that allows this call alone</a>.
                 </>
               )}
             </p>

@@ -34,29 +34,33 @@ export function Connection() {
       resource={connection}
       request={{ path, command: { words: ['connection', 'get'], options: { namespace }, operands: [id] } }}
       actions={
-        <>
-          <a href={`${hrefOf('calls')}${inNamespace}&connection=${encodeURIComponent(id)}`} data-action="go-calls">
-            Its calls
-          </a>
-          <a href={hrefOf('connect', namespace, id)} data-action="go-connect">
-            Connect a client
-          </a>
-          <DangerousAction
-            name="delete"
-            label="Delete"
-            act={`Delete ${id}`}
-            reason={reason}
-            onAct={async () => {
-              await ask('DELETE', path)
-              go(`${hrefOf('connections')}${inNamespace}`, `${id} was deleted.`)
-            }}
-          >
-            <p>
-              Its clients lose the tools of <b>{id}</b> in {namespace}, and you have to sign in to its server again if
-              you create it again.
-            </p>
-          </DangerousAction>
-        </>
+        connection.error !== undefined ? (
+          <a href={`${hrefOf('connections')}${inNamespace}`}>All connections</a>
+        ) : (
+          <>
+            <a href={`${hrefOf('calls')}${inNamespace}&connection=${encodeURIComponent(id)}`} data-action="go-calls">
+              Its calls
+            </a>
+            <a href={hrefOf('connect', namespace, id)} data-action="go-connect">
+              Connect a client
+            </a>
+            <DangerousAction
+              name="delete"
+              label="Delete"
+              act={`Delete ${id}`}
+              reason={reason}
+              onAct={async () => {
+                await ask('DELETE', path)
+                go(`${hrefOf('connections')}${inNamespace}`, `${id} was deleted.`)
+              }}
+            >
+              <p>
+                Its clients lose the tools of <b>{id}</b> in {namespace}, and you have to sign in to its server again if
+                you create it again.
+              </p>
+            </DangerousAction>
+          </>
+        )
       }
     >
       <OwnHealth {...{ namespace, path, health }} />

@@ -237,28 +237,34 @@ function Allowed({ lint, coverage }: ReturnType<typeof useAnswers>) {
   )
 }
 
-const parts = ['namespace', 'connection', 'tool', 'operation'] as const
-const operations = ['', 'read', 'write', 'execute']
+const parts = ['namespace', 'resource', 'operation', 'connection', 'tool'] as const
+const choices: Partial<
+  Record<(typeof parts)[number], { readonly options: readonly string[]; readonly nothing: string }>
+> = {
+  resource: { options: ['', 'connections', 'servers', 'namespaces'], nothing: 'connections, if it is a call' },
+  operation: { options: ['', 'read', 'write', 'execute'], nothing: 'execute, if it is a call' },
+}
 
 /** Why the policy, or a token, allows or refuses a request; and the end of that token. */
 function Explain({ policy }: { readonly policy: string }) {
   const { query } = address.value
-  const [args, setArgs] = useState('')
+  const args = query.get('arguments') ?? ''
   const [token, setToken] = useState('')
-  const [shown, setShown] = useState<Explanation | undefined>()
-  useEffect(() => setShown(undefined), [policy, token])
+  const [answer, setAnswer] = useState<{ readonly of: string; readonly explanation: Explanation } | undefined>()
+  // An answer to another question, or one that comes late, is not shown.
+  const asked = JSON.stringify([policy, token, args, ...parts.map((name) => query.get(name))])
   const subject = () => (token === '' ? { policy: policyOf(policy) } : { token })
   const explain = useAction(async () => {
     const request = {
       ...Object.fromEntries(parts.flatMap((name) => (query.get(name) ? [[name, query.get(name)]] : []))),
       ...(args !== '' && { arguments: parseJson(args) }),
     }
-    setShown(await ask<Explanation>('POST', '/tokens/explain', { body: { ...subject(), request } }))
+    const explanation = await ask<Explanation>('POST', '/tokens/explain', { body: { ...subject(), request } })
+    setAnswer({ of: asked, explanation })
   })
   const revoke = useAction(async () => {
     await ask('POST', '/tokens/revoke', { body: /^tok_/.test(token) ? { tokenId: token } : { token } })
     setToken('')
-    setShown(undefined)
     return 'The token is revoked, with every token minted with it.'
   })
   return (
@@ -270,11 +276,11 @@ function Explain({ policy }: { readonly policy: string }) {
             of={name}
             name={`request.${name}`}
             label={name.replace(/^./, (first) => first.toUpperCase())}
-            {...(name === 'operation' && { options: operations, nothing: 'execute, if it is a call' })}
+            {...choices[name]}
           />
         ))}
       </div>
-      <Field name="request.arguments" label="Arguments" value={args} onInput={setArgs} type="lines" hint="as JSON" />
+      <Filter of="arguments" name="request.arguments" label="Arguments" type="lines" hint="as JSON" />
       <Field
         name="token"
         label="Token"
@@ -293,7 +299,7 @@ function Explain({ policy }: { readonly policy: string }) {
       />
       {revoke.done !== undefined && <p role="status">{revoke.done}</p>}
       <Wrong error={explain.error} />
-      {shown !== undefined && <Verdict explanation={shown} />}
+      {answer?.of === asked && <Verdict explanation={answer.explanation} />}
     </Form>
   )
 }

@@ -62,5 +62,13 @@ async function explainToken(
 ): Promise<Explanation> {
   const subject = await readSubject(deps, context, given) // 400, 403, 404
   const { looked, explanation } = await explainRequest(deps, context, subject, described) // 400, 429
-  return { ...explanation, notes: await notesOn(deps, context, looked, described.tool) }
+  const tool = described.tool ?? calledBy(described.message)
+  return { ...explanation, notes: await notesOn(deps, context, looked, tool) }
+}
+
+/** The tool that a described message calls. */
+function calledBy(message: unknown): string | undefined {
+  const { method, params } = (message ?? {}) as { method?: unknown; params?: { name?: unknown } | null }
+  const name = method === 'tools/call' ? params?.name : undefined
+  return typeof name === 'string' ? name : undefined
 }

@@ -88,7 +88,9 @@ async function policyOf(
   { caller, directory }: RequestContext,
   { namespaces, connections, ids, tools, pairs }: Used,
 ): Promise<{ readonly policy: Constraint[] | null; readonly notes: Note[] }> {
-  if (tools.size === 0) return { policy: null, notes: [note('no-calls', 'Nothing was called in this time.')] }
+  // A token may not see all calls of its key, and none without `read`.
+  const seen = caller.token === undefined ? '' : ' that this token may see'
+  if (tools.size === 0) return { policy: null, notes: [note('no-calls', `Nothing${seen} was called in this time.`)] }
   // A record may have a hundred thousand names, of which no token has room for a tenth.
   const characters = [...tools, ...ids].reduce((sum, name) => sum + name.length, 0)
   const what = `${tools.size} tools on ${connections.size} connections`

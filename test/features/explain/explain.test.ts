@@ -317,6 +317,9 @@ test('notes say what would stop a call besides', async () => {
   const notes = async (request: object) => (await explain(ada, { request })).notes.map(({ code }) => code)
   expect(await notes(call('find'))).toEqual([])
   expect(await notes(call('nothing'))).toEqual(['unknown_tool'])
+  const { tool, ...where } = call('nothing')
+  const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: tool, arguments: {} } }
+  expect(await notes({ ...where, message })).toEqual(['unknown_tool'])
   const unreached = { namespace: 'acme', connection: 'spare', tool: 'find' }
   expect(await notes(unreached)).toEqual(['connection_state'])
   expect((await explain(ada, { request: unreached })).notes[0]?.words).toContain(

@@ -120,6 +120,9 @@ test('ids that were called in one of the namespaces alone are said', async () =>
 test('where there is nothing to make a policy of, a note says why', async () => {
   const none = await suggest(ada)
   expect([none.policy, codes(none)]).toEqual([null, ['no-calls']])
+  expect(none.notes[0]?.words).toBe('Nothing was called in this time.')
+  const token = await mintToken(platform.fetch, ada, { policy: [{ operations: 'execute' }] })
+  expect((await suggest(token)).notes[0]?.words).toBe('Nothing that this token may see was called in this time.')
   record({ outcome: 'refused' })
   expect((await suggest(ada)).from).toMatchObject({ calls: 1, refused: 1, tools: 0 })
   for (let index = 0; index < 100; index += 1) record({ tool: `a-tool-with-a-long-name-${index}` })
