@@ -209,7 +209,7 @@ function Allowed({ lint, coverage }: ReturnType<typeof useAnswers>) {
           <ul class="rows">
             {allowed.map(({ namespace, connectionId, verdict, place, tools }) => (
               <li key={`${namespace}/${connectionId}`} data-verdict={verdict}>
-                <State level={verdict}>
+                <State level={tools === null && verdict === 'depends' ? 'unknown' : verdict}>
                   {namespace}/{connectionId}
                 </State>{' '}
                 {place !== null && <code class="muted">{place}</code>}

@@ -7,23 +7,24 @@ import type { StoredConnection } from '../../storage/connections.ts'
 /** Contract 22.1: milliseconds after the last contact in which a connection counts as healthy (`ok`). Past it: `unknown`. */
 const wellMs = 24 * 3600 * 1000
 
-/** `hasChanged`: whether its server lists something else than was accepted. `now` in milliseconds since 1970. */
+/**
+ * `hasChanged`: whether its server lists something else than was accepted. `setupUrl`: of a connection whose status has
+ * none, as one of a fixture may. `now` in milliseconds since 1970.
+ */
 export function healthOf(
   { namespace, connectionId }: ConnectionRef,
   { connection: { status, mock, transport }, privatePart: { contactedAt, statusSince } }: StoredConnection,
-  { hasChanged, now }: { readonly hasChanged: boolean; readonly now: number },
+  { hasChanged, now, setupUrl }: { readonly hasChanged: boolean; readonly now: number; readonly setupUrl: string },
 ): Health {
   const path = `/connect/${namespace}/${connectionId}`
   const is = (level: Health['level'], summary: string, action: HealthAction | null, since = statusSince): Health => {
     return { connectionId, level, summary, since: since === undefined ? null : new Date(since).toISOString(), action }
   }
-  const page = (kind: HealthAction['kind'], label: string, href: string | undefined): HealthAction | null =>
-    href === undefined ? null : { kind, label, href }
   const test: HealthAction = { kind: 'test', label: 'Test it', method: 'POST', path: `${path}/.test` }
   if (status.state === 'auth_required')
-    return is('attention', 'Needs sign-in', page('sign-in', 'Sign in', status.setupUrl))
+    return is('attention', 'Needs sign-in', { kind: 'sign-in', label: 'Sign in', href: status.setupUrl ?? setupUrl })
   if (status.state === 'input_required')
-    return is('attention', 'Needs values', page('input', 'Enter values', status.setupUrl))
+    return is('attention', 'Needs values', { kind: 'input', label: 'Enter values', href: status.setupUrl ?? setupUrl })
   if (status.state === 'error') return is('down', status.message, test)
   if (status.state === 'disconnected')
     return transport === 'uplink'

@@ -43,7 +43,7 @@ export async function healthOfAll(
 }
 
 export async function healthNow(
-  { pins, clock }: Pick<HealthDeps, 'pins' | 'clock'>,
+  { pins, clock, links }: Pick<HealthDeps, 'pins' | 'clock' | 'links'>,
   context: RequestContext,
   ref: ConnectionRef,
   stored: StoredConnection,
@@ -54,5 +54,6 @@ export async function healthNow(
     ? await pins.of(context, connection)
     : { tools: undefined, instructions: undefined }
   const all = [...(tools?.values() ?? []), ...(instructions === undefined ? [] : [instructions])]
-  return healthOf(ref, stored, { hasChanged: all.some((pin) => !isUsable(pin)), now: clock.now() })
+  const hasChanged = all.some((pin) => !isUsable(pin))
+  return healthOf(ref, stored, { hasChanged, now: clock.now(), setupUrl: links.urlOf(ref) })
 }

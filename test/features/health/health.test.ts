@@ -98,14 +98,19 @@ const statuses: [Partial<StoredConnection['connection']>, object, Partial<Health
     { contactedAt: startOfTime },
     { level: 'attention', action: { kind: 'sign-in', label: 'Sign in', href: 'https://p/setup' } },
   ],
-  [{ status: { state: 'auth_required' } }, {}, { level: 'attention', action: null }],
+  [
+    { status: { state: 'auth_required' } },
+    {},
+    { level: 'attention', action: { kind: 'sign-in', label: 'Sign in', href: 'https://p/connect/a/b/setup' } },
+  ],
 ]
 for (const [connection, privatePart, expected] of statuses)
   test(`${JSON.stringify(connection)} ${JSON.stringify(privatePart)}`, () => {
     const stored = { connection, privatePart } as unknown as StoredConnection
     const ref = { namespace: 'a', connectionId: 'b' }
-    expect(healthOf(ref, stored, { hasChanged: false, now: startOfTime })).toMatchObject(expected)
-    const changed = healthOf(ref, stored, { hasChanged: true, now: startOfTime })
+    const about = { now: startOfTime, setupUrl: 'https://p/connect/a/b/setup' }
+    expect(healthOf(ref, stored, { ...about, hasChanged: false })).toMatchObject(expected)
+    const changed = healthOf(ref, stored, { ...about, hasChanged: true })
     const isWell = connection.status?.state === 'connected'
     expect(changed.action?.kind === 'review-pins').toBe(isWell)
   })
