@@ -12,6 +12,7 @@ import type { ClientSockets } from './client-sockets.ts'
 import { errorResponse, tooManyAtOnce } from './error-response.ts'
 import { notOurName } from './guard.ts'
 import type { Handler } from './handler.ts'
+import { endUnreadChunks } from './middleware.ts'
 import { pathOf } from './path.ts'
 
 /** Ours: characters of the path of a request; no operation has a longer one. Past it: 404. */
@@ -25,6 +26,8 @@ const fewHeaders = 50
 const msPerSquare = 4e-6
 /** Milliseconds for a character of a URL. */
 const msPerCharacter = 2.5e-6
+/** The same where the runtime has written raw characters with up to nine. */
+const rawMsPerCharacter = 1e-5
 /** Ours: milliseconds of a pass of the event loop in which postern reads costly heads of one network. Past it: its further requests in that pass get 429. */
 export const headMsPerPassMax = 5
 
@@ -62,16 +65,21 @@ export function refuseCostlyHeads(
 
   return (request) => {
     if (isUsedUp && (spent.get(networkOf(addressOf(request))) ?? 0) > headMsPerPassMax)
-      return errorResponse(rateLimited('Too many long heads of this network at once', 1))
+      return endUnreadChunks(request, errorResponse(rateLimited('Too many long heads of this network at once', 1)))
     const { count } = request.headers
     if (count > fewHeaders) spend(request, count ** 2 * msPerSquare)
-    if (!hasShortHostHeader(request)) return errorResponse(new PlatformError('forbidden', notOurName))
+    if (!hasShortHostHeader(request))
+      return endUnreadChunks(request, errorResponse(new PlatformError('forbidden', notOurName)))
     const { url } = request
     if (url.length > pathCharsMax) {
-      spend(request, url.length * msPerCharacter)
-      if (url.length > requestUrlCharsMax)
-        return errorResponse(invalidRequest('the URL has characters that must be percent-encoded'))
-      if (pathOf(url).length > pathCharsMax) return errorResponse(notFound())
+      const isRaw = url.length > requestUrlCharsMax
+      spend(request, url.length * (isRaw ? rawMsPerCharacter : msPerCharacter))
+      if (isRaw)
+        return endUnreadChunks(
+          request,
+          errorResponse(invalidRequest('the URL has characters that must be percent-encoded')),
+        )
+      if (pathOf(url).length > pathCharsMax) return endUnreadChunks(request, errorResponse(notFound()))
     }
     return answer(request)
   }

@@ -112,6 +112,7 @@ export function createMiddleware({ guard, log, observe, clock }: MiddlewareOptio
 
   function finish(request: Request, response: Response, started: number): Response {
     const now = clock.monotonic()
+    endUnreadChunks(request, response)
     // 502 and 504 are failures of an upstream, and are visible in the connection's state and in the metrics.
     if (response.status === 500 || (response.status === 503 && now >= quietUntil)) {
       if (response.status === 503) quietUntil = now + unavailableLogIntervalMs
@@ -137,6 +138,15 @@ export function createMiddleware({ guard, log, observe, clock }: MiddlewareOptio
     observe?.(operation ?? 'other', response.status, (now - started) / 1000)
     return response
   }
+}
+
+/**
+ * The runtime goes on parsing the chunks of a body that nobody reads, without end: 40 clients that sent them one byte
+ * each held everybody for 300 ms. Clients send chunks where they do not know a length, and hardly any does.
+ */
+export function endUnreadChunks(request: Request, response: Response): Response {
+  if (request.headers.has('transfer-encoding') && !request.bodyUsed) response.headers.set('connection', 'close')
+  return response
 }
 
 function mayBeLong({ headers }: Request): boolean {

@@ -384,3 +384,18 @@ test('a query of very many parameters is refused before any operation sees it', 
   for (const path of ['/oauth/callback', '/nowhere', '/health'])
     expect({ path, status: (await platform.fetch(`${path}?${query}`)).status }).toEqual({ path, status: 400 })
 })
+
+test('a connection ends behind an answer whose request has chunks that nobody reads, and not behind one that reads them', async () => {
+  const platform = await createTestPlatform()
+  const closes = async (path: string, init: RequestInit, key: string = sampleKeys.ada) => {
+    const chunked = bearer(key, { 'transfer-encoding': 'chunked', 'content-type': 'application/json' })
+    return (await platform.fetch(path, { ...init, ...chunked })).headers.get('connection') === 'close'
+  }
+  const post = { method: 'POST', body: '{}' }
+  expect(await closes('/connect/ada/none/mcp', post, 'nobody-with-a-key-of-32-characters')).toBe(true)
+  expect(await closes('/connect/ada/none/mcp', post)).toBe(true)
+  expect(await closes('/me', {})).toBe(true)
+  expect(await closes('/connect/ada', {})).toBe(true)
+  expect(await closes(`/${'a'.repeat(3000)}`, post)).toBe(true)
+  expect(await closes('/tokens', post)).toBe(false)
+})

@@ -1,5 +1,5 @@
 /**
- * One owner does its worst, with as many requests at once as twenty-three kinds of clients would send, of shapes of chance:
+ * One owner does its worst, with as many requests at once as twenty-four kinds of clients would send, of shapes of chance:
  * with several keys, tokens and sockets. Meanwhile others list and revoke as before, memory stays within a bound, and
  * the record of calls tells what was executed.
  */
@@ -32,7 +32,7 @@ const [mallory, alice, operator] = ['mallory', 'alice', 'operator'].map(
 export const oneOwner: Trial = {
   name: 'one-owner',
   promise: `Beside one owner's worst, ${atOnce} at once, others wait no more than ${waitMaxMs} ms, revocations come first, and memory stays within ${memoryMaxMegabytes} MB`,
-  times: { full: 230, short: 23 },
+  times: { full: 240, short: 24 },
 
   async run(times, seed) {
     const { broken, expect } = collector()
@@ -324,6 +324,17 @@ const worsts: Readonly<Record<string, Worst>> = {
       const path = chance.pick(['/signin', '/oauth/token', '/oauth/revoke'])
       const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 65000\r\n\r\n`
       return held(server, head + 'a'.repeat(64_999), 1)
+    }),
+  // Paths that answer before they read a body.
+  'chunks that nobody reads': ({ server, keys, chance }) =>
+    times(atOnce * 5, () => {
+      const [path, key] = chance.pick([
+        ['/connect/mallory/real/mcp', 'nobody'],
+        ['/connect/mallory/none/mcp', chance.pick(keys)],
+        ['/me', chance.pick(keys)],
+      ] as const)
+      const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\nTransfer-Encoding: chunked\r\n\r\n`
+      return held(server, head + '1\r\n \r\n'.repeat(50_000), 5)
     }),
   'forms of many addresses of a network': ({ server, chance }) =>
     times(atOnce * 8, async (i) => {

@@ -54,6 +54,10 @@ const writtenCharacterCost = 0.15
 
 /** How much longer the official package takes to show a server than it takes to parse it. */
 const protocolWorkFactor = 5
+/** Milliseconds for a megabyte of that work. Counted against `ownerTimeShare`. Past it: the owner waits. */
+const protocolMsPerMegabyte = 8
+/** The same for the arguments of a call, which are written and hashed in one piece. */
+const argumentsMsPerMegabyte = 40
 
 /**
  * Values in the parameters of a message that the official package answers: it validates them in one piece, and 20,000
@@ -160,6 +164,7 @@ export function createMocks(sockets: Pick<ClientSockets, 'wait'>) {
     const { request, server, scenario, tool, given } = call
     // Keyed by the arguments as sent. Another key order is computed once more, with the same result.
     const key = `${server.serial}\0${scenario}\0${tool.name}\0${JSON.stringify(given)}`
+    allowanceOf(request).spend((key.length / 2 ** 20) * argumentsMsPerMegabyte)
     const kept = answers.get(key)
     if (kept !== undefined) return kept
     // On first use: most processes mock nothing, and its libraries are large.
@@ -214,6 +219,7 @@ export function createMocks(sockets: Pick<ClientSockets, 'wait'>) {
     // interrupted.
     const work = (server.bytes + message.bytes.length) * protocolWorkFactor
     await allowanceOf(request).run(reading(work, () => undefined)) // 429
+    await allowanceOf(request).pace((work / 2 ** 20) * protocolMsPerMegabyte)
     const answer = await serve(call, server.detail, async (name, given) => {
       const tool = server.tools.get(name)
       if (tool !== undefined) return (await ready({ request, server, scenario, tool, given })).answer
