@@ -42,7 +42,10 @@ export class LastReads {
   noteChanged(name: string, read: () => void): void {
     const last = this.#reads.get(name)
     const rest = last === undefined ? 0 : last.at + changedRestMs - this.#clock.monotonic()
-    if (last === undefined || rest <= 0) return read()
+    if (last === undefined || rest <= 0) {
+      read()
+      return
+    }
     if (last.isOutdated === true) return
     this.#reads.set(name, { ...last, isOutdated: true })
     const ifOutdated = () => {
