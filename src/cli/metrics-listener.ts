@@ -2,6 +2,7 @@
 
 import { asPlatformError, errorResponse } from '../http/error-response.ts'
 import { createGuard, type GuardOptions } from '../http/guard.ts'
+import { endUnreadChunks } from '../http/middleware.ts'
 import { nextTurn } from '../next-turn.ts'
 import type { PageCache } from '../ops/metrics.ts'
 import { requireFreeSpace } from '../storage/free-space.ts'
@@ -46,9 +47,9 @@ export async function serveMetrics(
     await nextTurn()
     try {
       if (!/^[a-z0-9-]+(?::\d+)?$/i.test(request.headers.get('host') ?? '')) guard.check(request.headers)
-      return await answer()
+      return endUnreadChunks(request, await answer())
     } catch (thrown) {
-      return errorResponse(asPlatformError(thrown))
+      return endUnreadChunks(request, errorResponse(asPlatformError(thrown)))
     }
   }
   try {

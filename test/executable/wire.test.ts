@@ -226,3 +226,16 @@ test('the system receives a bounded part of a connection ahead of the server (ne
     expect(stdout.toString()).toContain(`rb${2 * receiveBufferBytes},`)
   }
 })
+
+test('chunks that nobody reads end their connection at the metrics, too', async () => {
+  using place = workplace()
+  await using server = await startServer(place, ['--metrics-listen', '127.0.0.1:0'])
+  const [, url = ''] = /"metrics listening","url":"([^"]+)"/.exec(server.stderr()) ?? []
+  for (const path of ['/metrics', '/nothing'])
+    expect(
+      await exchange(
+        { ...server, url },
+        `POST ${path} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n`,
+      ),
+    ).toMatch(/connection: close/i)
+})
