@@ -2,7 +2,7 @@
 
 import { asPlatformError, errorResponse } from '../http/error-response.ts'
 import { createGuard, type GuardOptions } from '../http/guard.ts'
-import { endUnreadChunks } from '../http/middleware.ts'
+import { endUnreadChunks } from '../http/respond.ts'
 import { nextTurn } from '../next-turn.ts'
 import type { PageCache } from '../ops/metrics.ts'
 import { requireFreeSpace } from '../storage/free-space.ts'

@@ -12,8 +12,8 @@ import type { ClientSockets } from './client-sockets.ts'
 import { errorResponse, tooManyAtOnce } from './error-response.ts'
 import { notOurName } from './guard.ts'
 import type { Handler } from './handler.ts'
-import { endUnreadChunks } from './middleware.ts'
 import { pathOf } from './path.ts'
+import { endUnreadChunks } from './respond.ts'
 
 /** Ours: characters of the path of a request; no operation has a longer one. Past it: 404. */
 export const pathCharsMax = 2048
@@ -63,24 +63,23 @@ export function refuseCostlyHeads(
     isUsedUp ||= sum > headMsPerPassMax
   }
 
-  return (request) => {
+  /** Undefined for a request whose head may be read. */
+  function refusalOf(request: Request): PlatformError | undefined {
     if (isUsedUp && (spent.get(networkOf(addressOf(request))) ?? 0) > headMsPerPassMax)
-      return endUnreadChunks(request, errorResponse(rateLimited('Too many long heads of this network at once', 1)))
+      return rateLimited('Too many long heads of this network at once', 1)
     const { count } = request.headers
     if (count > fewHeaders) spend(request, count ** 2 * msPerSquare)
-    if (!hasShortHostHeader(request))
-      return endUnreadChunks(request, errorResponse(new PlatformError('forbidden', notOurName)))
+    if (!hasShortHostHeader(request)) return new PlatformError('forbidden', notOurName)
     const { url } = request
-    if (url.length > pathCharsMax) {
-      const isRaw = url.length > requestUrlCharsMax
-      spend(request, url.length * (isRaw ? rawMsPerCharacter : msPerCharacter))
-      if (isRaw)
-        return endUnreadChunks(
-          request,
-          errorResponse(invalidRequest('the URL has characters that must be percent-encoded')),
-        )
-      if (pathOf(url).length > pathCharsMax) return endUnreadChunks(request, errorResponse(notFound()))
-    }
-    return answer(request)
+    if (url.length <= pathCharsMax) return undefined
+    const isRaw = url.length > requestUrlCharsMax
+    spend(request, url.length * (isRaw ? rawMsPerCharacter : msPerCharacter))
+    if (isRaw) return invalidRequest('the URL has characters that must be percent-encoded')
+    return pathOf(url).length > pathCharsMax ? notFound() : undefined
+  }
+
+  return (request) => {
+    const refusal = refusalOf(request)
+    return refusal === undefined ? answer(request) : endUnreadChunks(request, errorResponse(refusal))
   }
 }

@@ -12,9 +12,10 @@ import { type Guard, preflight } from './guard.ts'
 import type { Handler } from './handler.ts'
 import { pathOf } from './path.ts'
 import { refuseManyParameters } from './query.ts'
+import { endUnreadChunks } from './respond.ts'
 import { operationOf } from './route.ts'
 
-/** Ours: announced bytes of a body that postern did not read because it refused the request; the runtime would receive them all the same. Past it: postern closes the connection after a 404, 413 or 429, as it does for any body without `Content-Length`. */
+/** Ours: announced bytes of a body that postern did not read because it refused the request; the runtime would receive them all the same. Past it: postern closes the connection after a 404, 413 or 429. Behind chunks that nobody read it closes the connection after any answer. */
 const unreadBodyBytesMax = 64 * 1024
 
 /** While the store cannot be written, every request would log it. Within it: it is logged once. */
@@ -132,25 +133,13 @@ export function createMiddleware({ guard, log, observe, clock }: MiddlewareOptio
     // The runtime would go on receiving a body that nobody reads. Not for other errors: the close may overtake a body
     // that is still under way, and then the client sees no response.
     const isRefused = operation === undefined || response.status === 413 || response.status === 429
-    const isUnread = response.status >= 400 && isRefused && !request.bodyUsed && mayBeLong(request)
+    const isLong = () => Number(request.headers.get('content-length')) > unreadBodyBytesMax
+    const isUnread = response.status >= 400 && isRefused && !request.bodyUsed && isLong()
     // After CONNECT the runtime reads no further request, and a proxy would send somebody's next one.
     if (isUnread || request.method === 'CONNECT') response.headers.set('connection', 'close')
     observe?.(operation ?? 'other', response.status, (now - started) / 1000)
     return response
   }
-}
-
-/**
- * The runtime goes on parsing the chunks of a body that nobody reads, without end: 40 clients that sent them one byte
- * each held everybody for 300 ms. Clients send chunks where they do not know a length, and hardly any does.
- */
-export function endUnreadChunks(request: Request, response: Response): Response {
-  if (request.headers.has('transfer-encoding') && !request.bodyUsed) response.headers.set('connection', 'close')
-  return response
-}
-
-function mayBeLong({ headers }: Request): boolean {
-  return headers.has('transfer-encoding') || Number(headers.get('content-length')) > unreadBodyBytesMax
 }
 
 const noHeaders: Readonly<Record<string, string>> = {}

@@ -207,12 +207,10 @@ export function Calls() {
   )
 }
 
-/** The composer's address with a call. */
-function requestOf({ namespace, connectionId, tool }: ShownCall): URLSearchParams {
-  return new URLSearchParams({ namespace, connection: connectionId, tool })
-}
+/** A call, as the composer's address has it. */
+const requestOf = ({ namespace, connectionId, tool }: ShownCall) => ({ namespace, connection: connectionId, tool })
 
-/** The same with the narrowest policy for the call. */
+/** The composer's address with a call, and the narrowest policy for it. */
 function allowing(call: ShownCall): URLSearchParams {
   const { namespace, connectionId, tool } = call
   const pattern = `^${tool.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}$`
@@ -220,7 +218,7 @@ function allowing(call: ShownCall): URLSearchParams {
     { operations: 'execute', namespaces: namespace, metadata: { connectionId }, ttl: '10m' },
     { rpcReqMatch: { 'params.name': pattern } },
   ]
-  return new URLSearchParams({ policy: policyText(policy), ...Object.fromEntries(requestOf(call)) })
+  return new URLSearchParams({ policy: policyText(policy), ...requestOf(call) })
 }
 
 /** The words for a rule, by its place in a policy: the record keeps no policies, which may be confidential. */
@@ -283,7 +281,7 @@ export function Call() {
               ) : (
                 <>
                   {wordsOfRule(call.constraint)} The rule is <code>{call.constraint}</code>. To read it whole,{' '}
-                  <a href={`${hrefOf('tokens')}?${requestOf(call)}`}>explain the token</a>, or{' '}
+                  <a href={`${hrefOf('tokens')}?${new URLSearchParams(requestOf(call))}`}>explain the token</a>, or{' '}
                   <a href={`${hrefOf('tokens')}?${allowing(call)}`}>see a policy that allows this call alone</a>.
                 </>
               )}

@@ -38,7 +38,7 @@ export async function targetOfName(
   const isMeant = (one: ListedDefinition) => (isBare ? one.own : one.listed) === name
   // Servers that were never seen are waited for only for a name that no known list has.
   for (const mayAsk of isBare ? [true] : [false, true]) {
-    const found = await listed(deps, asked, kind, { lengths, mayAsk, isMeant, ...(!isBare && { called: name }) })
+    const found = await listed(deps, asked, kind, { lengths, mayAsk, isMeant, called: isBare ? undefined : name })
     if (found.length > 1) {
       const names = found.map((one) => one.listed).join(', ')
       const text = `Ambiguous ${kind === 'tools' ? 'tool' : 'prompt'}: ${name}. Use one of: ${names}`
@@ -97,8 +97,8 @@ interface Wanted {
   readonly lengths: readonly NameLength[]
   readonly mayAsk: boolean
   readonly isMeant: (one: ListedDefinition) => boolean
-  /** A listed name. */
-  readonly called?: string
+  /** A listed name. Undefined for a bare one. */
+  readonly called: string | undefined
 }
 
 /** The definitions that the caller's list shows, and that are meant. */

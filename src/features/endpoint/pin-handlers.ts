@@ -165,7 +165,7 @@ function textsOf({ texts }: PinRecord, { accepted, present }: Pin): (string | un
   return [accepted, present].map((hash) => (hash === null ? undefined : texts.get(hash)))
 }
 
-/** Telling names of the tools of other connections that the caller sees, as their servers list them and as we do. */
+/** Telling names of the tools of other connections that the caller sees, as their servers and as postern list them. */
 async function otherTools(
   { store, kept }: PinHandlerDeps,
   context: RequestContext,

@@ -92,16 +92,15 @@ async function readAll(deps: GatewayDeps, call: AuthorizedCall, allowance: Allow
 }
 
 /** The server has greeted somebody else with other instructions than the reader's session has: it is greeted again. */
-async function forgetFormerGreeting(
-  { pins, sessions }: GatewayDeps,
-  { context, connection, ...call }: AuthorizedCall,
-): Promise<void> {
-  const owner = sessionOwnerOf({ context, connection, ...call })
-  const session = sessions.opened(context.caller.keyId, owner)
+async function forgetFormerGreeting({ pins, sessions }: GatewayDeps, call: AuthorizedCall): Promise<void> {
+  const { context, connection } = call
+  const { keyId } = context.caller
+  const session = sessions.opened(keyId, sessionOwnerOf(call))
+  if (session?.greeting === undefined) return
   const { instructions } = await pins.of(context, connection)
-  const former = session?.greeting?.instructionsHash ?? null
-  if (session?.greeting === undefined || instructions === undefined || instructions.present === former) return
-  sessions.forget(context.caller.keyId, owner, session)
+  const former = session.greeting.instructionsHash ?? null
+  if (instructions !== undefined && instructions.present !== former)
+    sessions.forget(keyId, sessionOwnerOf(call), session)
 }
 
 /** The greeting of a mock, which has no sessions. */

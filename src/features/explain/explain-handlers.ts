@@ -16,6 +16,7 @@ import {
   LintRequest,
   SuggestRequest,
 } from '../../model/explain.ts'
+import { namedBy } from '../../model/mcp.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { coverTools } from './coverage.ts'
 import { diffPolicies } from './diff.ts'
@@ -68,7 +69,7 @@ async function explainToken(
 
 /** The tool that a described message calls. */
 function calledBy(message: unknown): string | undefined {
-  const { method, params } = (message ?? {}) as { method?: unknown; params?: { name?: unknown } | null }
-  const name = method === 'tools/call' ? params?.name : undefined
+  const { method, params } = (message ?? {}) as { method?: unknown; params?: unknown }
+  const name = method === 'tools/call' ? namedBy(method, params) : undefined
   return typeof name === 'string' ? name : undefined
 }
