@@ -207,10 +207,12 @@ export function Calls() {
   )
 }
 
-/** A call, as the composer's address has it. */
-const requestOf = ({ namespace, connectionId, tool }: ShownCall) => ({ namespace, connection: connectionId, tool })
+/** The composer's address with a call. */
+function requestOf({ namespace, connectionId, tool }: ShownCall): URLSearchParams {
+  return new URLSearchParams({ namespace, connection: connectionId, tool })
+}
 
-/** The composer's address with a call, and the narrowest policy for it. */
+/** The same with the narrowest policy for the call. */
 function allowing(call: ShownCall): URLSearchParams {
   const { namespace, connectionId, tool } = call
   const pattern = `^${tool.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}$`
@@ -218,7 +220,7 @@ function allowing(call: ShownCall): URLSearchParams {
     { operations: 'execute', namespaces: namespace, metadata: { connectionId }, ttl: '10m' },
     { rpcReqMatch: { 'params.name': pattern } },
   ]
-  return new URLSearchParams({ policy: policyText(policy), ...requestOf(call) })
+  return new URLSearchParams({ policy: policyText(policy), ...Object.fromEntries(requestOf(call)) })
 }
 
 /** The words for a rule, by its place in a policy: the record keeps no policies, which may be confidential. */
@@ -281,7 +283,7 @@ export function Call() {
               ) : (
                 <>
                   {wordsOfRule(call.constraint)} The rule is <code>{call.constraint}</code>. To read it whole,{' '}
-                  <a href={`${hrefOf('tokens')}?${new URLSearchParams(requestOf(call))}`}>explain the token</a>, or{' '}
+                  <a href={`${hrefOf('tokens')}?${requestOf(call)}`}>explain the token</a>, or{' '}
                   <a href={`${hrefOf('tokens')}?${allowing(call)}`}>see a policy that allows this call alone</a>.
                 </>
               )}
