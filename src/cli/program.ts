@@ -11,6 +11,7 @@ import { CommandError } from '../errors.ts'
 import { createLog } from '../ops/log.ts'
 import { nearName } from '../schema/near-name.ts'
 import { version } from '../version.ts'
+import { addApiCommand } from './client/api-command.ts'
 import { addClientConfigCommand } from './client/client-config.ts'
 import { addConnectionCommands } from './client/connection-commands.ts'
 import { type CommandContext, either, type RemoteCommands, remoteCommands } from './client/context.ts'
@@ -58,6 +59,7 @@ export function createProgram(context: Context): Command {
   const token = addTokenCommands(postern, context)
   addMintCommand(token, remotes)
   addPolicyCommands(token, remotes)
+  addApiCommand(postern, remotes)
   postern.commandsGroup('Access and records, over HTTP or on the server’s machine:')
   addKeyCommands(postern, context)
   addGrantCommands(postern, context)

@@ -119,6 +119,21 @@ test('from an empty folder to who called what', async () => {
   expect(status).toMatch(/^connections +2: 2 ok$/m)
   expect(status).toMatch(/^calls in the last hour +0 ok, 0 failed, 0 refused$/m)
   expect(JSON.parse(await works('ada', 'connection get weather', inProd)).metadata).toEqual({ team: 'ops' })
+  // What no command does is asked for by its path.
+  const title = async (...flags: string[]) =>
+    JSON.parse(await works('ada', ['api', ...flags, '/namespaces/acme-prod'].join(' '))).title
+  expect(await title()).toBeNull()
+  expect(await title('--method=PATCH', '--body={"title":"Prod"}')).toBe('Prod')
+  expect(await title()).toBe('Prod')
+  expect(JSON.parse(await works('ada', 'api --json --body={"policy":[{"ttl":"1h"}]} /tokens/lint'))).toHaveProperty('findings')
+  for (const [args, code, why] of [
+    [['overview'], 2, 'must begin with /'],
+    [['--body={', '/tokens'], 2, '--body'],
+    [['/nowhere'], 1, 'not found'],
+  ] as const) {
+    const failed = await as('ada', ['api', ...args])
+    expect([failed.code, failed.stdout, failed.stderr]).toEqual([code, '', expect.stringMatching(new RegExp(why, 'i'))])
+  }
   // A write would leave the server and the mock as they are.
   for (const [id, target, why] of [
     ['weather', ['acme-prod/weather', '--mock'], 'weather exists, and leads to'],

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useAction } from '../resource.ts'
+import { Field } from './field.tsx'
 import { visible } from './foreign.tsx'
 import { Action, Wrong } from './parts.tsx'
 
@@ -29,13 +30,16 @@ interface DangerousProps {
   readonly act: string
   readonly isSmall?: boolean
   readonly reason?: string | undefined
+  /** The name that somebody has to type first, where much is lost. */
+  readonly typed?: string
   readonly onAct: () => Promise<void>
   /** Says what is lost by it. */
   readonly children: ComponentChildren
 }
 
 /** A button of something dangerous, which a dialog asks about. */
-export function DangerousAction({ name, label, act, isSmall = false, reason, onAct, children }: DangerousProps) {
+export function DangerousAction({ label, isSmall = false, reason, children, ...asked }: DangerousProps) {
+  const { name } = asked
   const [isAsking, setAsking] = useState(false)
   return (
     <>
@@ -43,7 +47,7 @@ export function DangerousAction({ name, label, act, isSmall = false, reason, onA
         {label}
       </Action>
       {isAsking && (
-        <Confirm {...{ name, act, onAct }} onClose={() => setAsking(false)}>
+        <Confirm {...asked} onClose={() => setAsking(false)}>
           {children}
         </Confirm>
       )}
@@ -51,11 +55,13 @@ export function DangerousAction({ name, label, act, isSmall = false, reason, onA
   )
 }
 
-type ConfirmProps = Pick<DangerousProps, 'name' | 'act' | 'onAct' | 'children'> & { readonly onClose: () => void }
+type ConfirmProps = Omit<DangerousProps, 'label' | 'isSmall' | 'reason'> & { readonly onClose: () => void }
 
-function Confirm({ name, act, onAct, onClose, children }: ConfirmProps) {
+function Confirm({ name, act, typed, onAct, onClose, children }: ConfirmProps) {
   const deed = visible(act)
   const dialog = useModal()
+  const [text, setText] = useState('')
+  const reason = typed === undefined || text === typed ? undefined : `Type ${typed} first`
   const doing = useAction(async () => {
     await onAct()
     onClose()
@@ -64,9 +70,10 @@ function Confirm({ name, act, onAct, onClose, children }: ConfirmProps) {
     <dialog ref={dialog} aria-label={deed} onCancel={onClose} onClose={onClose}>
       <h2>{deed}?</h2>
       {children}
+      {typed !== undefined && <Field name="confirm" label={`Type ${typed}`} value={text} onInput={setText} />}
       <Wrong error={doing.error} />
       <p>
-        <Action name={name} isMain does={doing}>
+        <Action name={name} isMain reason={reason} does={doing}>
           {deed}
         </Action>{' '}
         <Action name="pause" onClick={onClose} label="Keep it" />

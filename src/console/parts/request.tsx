@@ -11,7 +11,7 @@ export interface Request {
   readonly path: string
   /** The text of a JSON body. */
   readonly body?: string | undefined
-  /** Without one: no command does it. */
+  /** Without one, `postern api` sends it. */
   readonly command?: Command | undefined
 }
 
@@ -33,9 +33,15 @@ const plain = (json: string) =>
       .join(''),
   )
 
-export function curlOf({ method = 'GET', path, body }: Request): string {
+/** The method, where curl and `postern api` would take another one. */
+const toldMethod = ({ method = 'GET', body }: Request) =>
+  method === (body === undefined ? 'GET' : 'POST') ? undefined : method
+
+export function curlOf(request: Request): string {
+  const { path, body } = request
   const given = body === undefined ? [] : ["-H 'Content-Type: application/json'", `-d ${shellWord(plain(body))}`]
-  const verb = method === (body === undefined ? 'GET' : 'POST') ? [] : [`-X ${method}`]
+  const method = toldMethod(request)
+  const verb = method === undefined ? [] : [`-X ${method}`]
   const url = shellWord(`${location.origin}${base}${path}`)
   return ['curl', ...verb, '-H "Authorization: Bearer $POSTERN_TOKEN"', ...given, url].join(' ')
 }
@@ -50,8 +56,16 @@ export function commandOf({ words, options = {}, operands = [] }: Command): stri
   return all.some((one) => one.search(unseen) >= 0) ? undefined : all.map(shellWord).join(' ')
 }
 
+/** The command that sends a request as it is. */
+function apiCommand(request: Request): Command {
+  const { path, body } = request
+  const method = toldMethod(request)
+  const options = { ...(method !== undefined && { method }), ...(body !== undefined && { body: plain(body) }) }
+  return { words: ['api'], options, operands: [path] }
+}
+
 export function AsText({ request }: { readonly request: Request }) {
-  const command = request.command === undefined ? undefined : commandOf(request.command)
+  const command = commandOf(request.command ?? apiCommand(request))
   return (
     <details class="as">
       <summary>{command === undefined ? 'As curl' : 'As curl and as a command'}</summary>

@@ -59,7 +59,10 @@ export function Audit() {
       name="audit"
       title="Audit log"
       resource={list}
-      request={{ path: `/audit?limit=100${wanted}`, command: event === '' ? { words: ['audit', 'list'] } : undefined }}
+      request={{
+        path: `/audit?limit=100${wanted}`,
+        command: { words: ['audit', 'list'], options: event === '' ? {} : { event } },
+      }}
       isEmpty={list.isEmpty}
       filters={<Filter of="event" name="q" label="Event" hint="like key.created" suggestions={auditEvents} />}
     >

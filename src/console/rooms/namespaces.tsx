@@ -5,6 +5,7 @@ import type { NamespaceDetail } from '../../model/organization.ts'
 import { address, filter, go, hrefOf } from '../address.ts'
 import { ask } from '../interface.ts'
 import { numbered, stateOf, usePages } from '../pages.ts'
+import { DangerousAction } from '../parts/dialog.tsx'
 import { Field, Filter, Form, useDraft } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { useMe } from '../parts/me.tsx'
@@ -103,7 +104,30 @@ export function Namespace() {
   const reason = leads ? undefined : 'Only its user, or an owner or admin of its organization, may do this'
   const { data } = namespace
   return (
-    <Room name="namespace" title={name} id={name} resource={namespace} request={{ path }}>
+    <Room
+      name="namespace"
+      title={name}
+      id={name}
+      resource={namespace}
+      request={{ path }}
+      actions={
+        data !== undefined && (
+          <DangerousAction
+            name="delete"
+            label="Delete"
+            act={`Delete ${name}`}
+            typed={name}
+            reason={reason}
+            onAct={async () => {
+              await ask('DELETE', path)
+              go(hrefOf('namespaces'), `${name} was deleted.`)
+            }}
+          >
+            <p>Its connections and views are deleted with it, and their clients lose their tools.</p>
+          </DangerousAction>
+        )
+      }
+    >
       <p>
         <a href={`${hrefOf('connections')}?namespace=${encodeURIComponent(name)}`}>Its connections</a>,{' '}
         <a href={`${hrefOf('calls')}?namespace=${encodeURIComponent(name)}`}>its calls</a>
@@ -111,10 +135,7 @@ export function Namespace() {
       {data !== undefined && (
         <>
           <Facts of={{ Created: <When at={data.createdAt} />, Title: <Foreign text={data.title ?? 'none'} /> }} />
-          <div class="beside">
-            <Settings path={path} namespace={data} reason={reason} onSaved={namespace.again} />
-            <Remove path={path} name={name} reason={reason} />
-          </div>
+          <Settings path={path} namespace={data} reason={reason} onSaved={namespace.again} />
         </>
       )}
     </Room>
@@ -168,30 +189,6 @@ function Settings({ path, namespace, reason, onSaved }: SettingsProps) {
       <Action name="save" type="submit" isBusy={save.isBusy} reason={reason} label="Save" />
       <Wrong error={save.error} />
       {save.done === true && <p role="status">Saved.</p>}
-    </Form>
-  )
-}
-
-interface RemoveProps {
-  readonly path: string
-  readonly name: string
-  readonly reason: string | undefined
-}
-
-function Remove({ path, name, reason }: RemoveProps) {
-  const [typed, setTyped] = useState('')
-  const remove = useAction(async () => {
-    await ask('DELETE', path)
-    go(hrefOf('namespaces'), `${name} was deleted.`)
-  })
-  const why = reason ?? (typed === name ? undefined : 'Type its name to delete it')
-  return (
-    <Form title="Delete it" onSend={() => void (why === undefined && remove.run())}>
-      <p>Its connections and views are deleted with it, and their clients lose their tools.</p>
-      <Field name="confirm" label={`Type ${name}`} value={typed} onInput={setTyped} error={remove.error?.message} />
-      <Action name="delete" type="submit" isBusy={remove.isBusy} reason={why}>
-        Delete {name}
-      </Action>
     </Form>
   )
 }
