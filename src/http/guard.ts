@@ -90,7 +90,8 @@ export function preflight(request: Request, corsHeaders: Record<string, string>)
       ...corsHeaders,
       // A public URL is a registry's.
       'access-control-allow-methods': isPublic ? 'GET' : 'GET, POST, PUT, PATCH, DELETE',
-      ...(isPublic && { 'referrer-policy': 'no-referrer' }),
+      // Contract 20.13 wants an `ETag` of OPTIONS, too, whose answer never changes.
+      ...(isPublic && { 'referrer-policy': 'no-referrer', etag: '"options"' }),
       'access-control-allow-headers': allowed.join(', '),
       'access-control-max-age': '600',
     },

@@ -125,7 +125,9 @@ test('from an empty folder to who called what', async () => {
   expect(await title()).toBeNull()
   expect(await title('--method=PATCH', '--body={"title":"Prod"}')).toBe('Prod')
   expect(await title()).toBe('Prod')
-  expect(JSON.parse(await works('ada', 'api --json --body={"policy":[{"ttl":"1h"}]} /tokens/lint'))).toHaveProperty('findings')
+  expect(JSON.parse(await works('ada', 'api --json --body={"policy":[{"ttl":"1h"}]} /tokens/lint'))).toHaveProperty(
+    'findings',
+  )
   for (const [args, code, why] of [
     [['overview'], 2, 'must begin with /'],
     [['--body={', '/tokens'], 2, '--body'],

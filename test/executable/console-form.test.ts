@@ -30,6 +30,10 @@ const schemas: Record<string, object> = {
       made: { ...text, readOnly: true },
     },
   },
+  unseen: {
+    type: 'object',
+    properties: { path: { ...text, default: 'a\u202eb' }, secret: { ...text, format: 'password' } },
+  },
   nested: {
     type: 'object',
     required: ['address'],
@@ -144,6 +148,16 @@ describe.skipIf(!isHere('Chromium'))('the form of a tool', () => {
       await page.click('[data-action="call"]')
       await page.waitForSelector('[data-part="result"][data-outcome="ok"]')
       expect(await args(page)).toEqual({})
+    }),
+  )
+
+  test(
+    'a value with characters that nobody sees says so beside its field, unless it is secret (needs Chromium)',
+    inForm('unseen', async (page) => {
+      await page.fill(field('/secret'), 'c\u202ed')
+      const words = async (at: string) => page.locator(`.field:has([data-field="${at}"])`).textContent()
+      expect(await words('/path')).toContain('nobody sees: aU+202Eb')
+      expect(await words('/secret')).not.toContain('U+202E')
     }),
   )
 

@@ -4,7 +4,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { address, filter } from '../address.ts'
 import { session } from '../interface.ts'
-import { Foreign, visible } from './foreign.tsx'
+import { Foreign, hasUnseen, visible } from './foreign.tsx'
 
 /** `lines`: a text that may have several; Enter sends the form, and Shift with it begins a line. */
 export type InputType = 'text' | 'password' | 'secret' | 'date' | 'email' | 'url' | 'number' | 'lines' | 'json'
@@ -85,6 +85,12 @@ export function Field(props: FieldProps) {
           {foreignHint !== undefined && hint !== '' && ' · '}
           <Foreign text={hint} />
         </small>
+        {/* A stranger's default may have them, and a field shows its value as it is. */}
+        {type !== 'password' && type !== 'secret' && hasUnseen(value) && (
+          <small>
+            It has characters that nobody sees: <Foreign text={value} code />
+          </small>
+        )}
         {error !== undefined && (
           <small class="wrong" role="alert">
             <Foreign text={error} />

@@ -12,6 +12,8 @@ const shownCharsMax = 2000
 const unseen =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\u034f|[\u115f\u1160\u2800\u3164\uffa0]|[\ufe00-\ufe0d]|[\u{e0000}-\u{e0fff}]|\p{M}{8,}/gu
 
+export const hasUnseen = (text: string) => text.search(unseen) >= 0
+
 /** Marks in one text. Past it: the rest of the text is shown without them. */
 const marksMax = 200
 

@@ -7,7 +7,6 @@ import { invalidRequest, PlatformError, rateLimited } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { listenerOf } from '../../fairness/owner.ts'
 import type { Work } from '../../fairness/turns.ts'
-import { asPlatformError, rpcErrorText } from '../../http/error-response.ts'
 import { eventStream } from '../../http/respond.ts'
 import { openStreamBytes } from '../gateway/client-response.ts'
 import { messageEvent } from '../gateway/relayed-stream.ts'
@@ -109,10 +108,8 @@ async function openStream(
       }),
       deps.watchStream(
         () => enterEndpoint(deps, request, true),
-        (why) => {
-          events?.write(messageEvent(rpcErrorText(asPlatformError(why), null)))
-          events?.close()
-        },
+        // Without a word: such a stream carries notifications and nothing else.
+        () => events?.close(),
       ),
     )
     events = new ListStream(end)

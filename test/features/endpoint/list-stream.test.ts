@@ -272,6 +272,8 @@ test('a stream needs a session of its own caller, has bounds, and ends with its 
   await untilTicked(() => streams.every(({ comments }) => comments >= 2))
   await platform.fetch(`/me/api-keys/${id}`, { method: 'DELETE', headers: bearer(sampleKeys.ada) })
   await untilTicked(() => streams.every(({ isOver }) => isOver))
+  // It carries list changes, and nothing else.
+  expect(streams.flatMap(({ messages }) => messages).filter((one) => 'error' in one)).toEqual([])
   expect(acts).toEqual([])
 })
 

@@ -281,6 +281,7 @@ test('pages of any origin may read it, and an unchanged answer is not sent again
   for (const more of [headers, asked]) {
     const options = await anybody(servers, { method: 'OPTIONS', headers: more })
     expect([options.status, options.headers.get('access-control-allow-origin')]).toEqual([204, '*'])
+    expect(options.headers.get('etag')).toMatch(/^"\w+"$/)
   }
   for (const method of ['POST', 'PUT', 'DELETE', 'PATCH']) {
     const refused = await anybody(servers, { method, headers })
