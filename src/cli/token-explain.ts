@@ -140,7 +140,8 @@ async function lookUp(
 
 /** The result of verifying the signature, and why the token is refused, if it is. */
 function signatureLines(data: string, known: Known): string[] {
-  if (known === undefined) return [`signature not checked: ${data} is no data folder (name one with --data)`]
+  if (known === undefined)
+    return [`signature, revocation and base URL not checked: ${data} is no data folder (name one with --data)`]
   const { isForged, revoked, otherUrl } = known
   if (isForged) return [`signature does NOT verify with any key in ${data}: do not trust the claims above`]
   return [

@@ -1,4 +1,4 @@
-/** What readers notice of minting: tokens are signed by threads of their own, at a lower priority. */
+/** What readers notice of minting: tokens are signed by threads of their own, at ordinary priority. */
 
 import { startServer, type Workplace } from '../support/executable.ts'
 import { benchKey } from './data.ts'
