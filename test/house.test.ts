@@ -238,6 +238,16 @@ const widthMax = 120
 const hasLongWord = (line: string) =>
   /^\s*(?:'|"|`|.*['"`].{60,})/.test(line) || /^\/\*\* (?:Ours|Spec|Contract)/.test(line)
 
+test('no test has a time limit of its own: a busy machine breaks it', () => {
+  const names = new Bun.Glob('**/*.test.ts').scanSync({ cwd: import.meta.dir })
+  const limited = [...names].filter(
+    (name) =>
+      !name.includes('node_modules/') &&
+      /^ *\}, (?:\{ timeout|\d[\d_]{3,}\))/m.test(readFileSync(join(import.meta.dir, name), 'utf8')),
+  )
+  expect(limited).toEqual([])
+})
+
 describe('what is long has a reason', () => {
   const linesMax = 400
   const functionLinesMax = 100

@@ -432,7 +432,7 @@ test('1,000 lists that say the same in other words raise no alarm', async () => 
   expect(changes()).toEqual([])
   expect(await pins()).toEqual(before)
   expect(version).toBeDefined()
-}, 120_000)
+})
 
 test('`warn` writes one line for each new hash, and hides nothing', async () => {
   await begin()
@@ -904,7 +904,7 @@ test('a server that lists something else each time costs few writes and few line
   platform.now += 10_000
   await namesAt(single)
   expect(await record()).not.toBe(before)
-}, 120_000)
+})
 
 test('while a change waits to be written, other lists of the server are answered, and none of them waits', async () => {
   const gated = gatedStore()
@@ -1037,7 +1037,7 @@ test('pages without end cost no answer, and their pins have a bound', async () =
   }
   expect((await pins()).tools).toHaveLength(pinnedToolsMax)
   expect(changes()).toHaveLength(reportedMax)
-}, 120_000)
+})
 
 test('a tool to which its server went back may be called at once', async () => {
   await begin({ pins: 'block' })
