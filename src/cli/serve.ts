@@ -39,6 +39,7 @@ import { openTracing } from '../ops/tracing.ts'
 import { beforeServing, removeAllDeleted } from '../storage/deleted-namespaces.ts'
 import { removeStaged } from '../storage/staged.ts'
 import type { Store } from '../storage/store.ts'
+import { storeSeconds } from '../storage/store-seconds.ts'
 import { createAddresses } from '../upstream/addresses.ts'
 import { createUpstream } from '../upstream/pooled-upstream.ts'
 import { traceUpstream } from '../upstream/traced-upstream.ts'
@@ -303,14 +304,15 @@ function repeat(work: () => Promise<void>, intervalMs: number): () => void {
 
 /** Deletes records of sign-ins that are over, now and every hour. Returns a function that stops it. */
 function repeatSweeps(store: Store, continueDeletions: () => Promise<void>, audit: Audit, log: Log): () => void {
-  const sweepAllGrants = async () => {
-    for (const grantId of await sweepGrants(store, Date.now() / 1000))
+  const sweepAllGrants = async (now: number) => {
+    for (const grantId of await sweepGrants(store, now))
       await audit.record('grant.ended', { grantId, reason: 'too many grants of the user' satisfies GrantEnd })
   }
   return repeat(async () => {
     try {
-      const revocations = sweepRevocations(store, Date.now() / 1000)
-      await Promise.all([revocations, sweepAllGrants(), sweepUpstreamClients(store), continueDeletions()])
+      const now = await storeSeconds(store, systemClock)
+      const sweeps = [sweepRevocations(store, now), sweepAllGrants(now), sweepUpstreamClients(store)]
+      await Promise.all([...sweeps, continueDeletions()])
     } catch (error) {
       log.warn('cleanup of what has expired or was deleted failed; it is tried again every hour', {
         error: String(error),

@@ -11,6 +11,7 @@ import {
 import { systemClock } from '../clock.ts'
 import { CommandError } from '../errors.ts'
 import { openExistingDataFolder, type Place } from '../maintenance/data-folder.ts'
+import { storeSeconds } from '../storage/store-seconds.ts'
 import { signingKeyHeading, signingKeyRow } from './access-rows.ts'
 import { auditCommand } from './audit.ts'
 import { table } from './table.ts'
@@ -42,7 +43,7 @@ export async function revokeSigningKey(kid: string, place: Place, { stdout, stde
 
 /**
  * Changes the keys as `how` returns them; undefined leaves them alone. Resolves with the active key and a table of all
- * after that. The time, in Unix seconds, is a database's, so that all machines agree on when a key may be replaced.
+ * after that. The time is the store's, so that all machines agree on when a key may be replaced.
  * `how` may run more than once, if another process changes them too.
  */
 async function change(
@@ -51,9 +52,8 @@ async function change(
   how: (records: readonly SigningKeyRecord[], nowSeconds: number) => SigningKeyRecord[] | undefined,
 ) {
   await using folder = await openExistingDataFolder(place, stderr)
-  const { store, database, secrets } = folder
-  const { clockOffsetMs = 0 } = (await database?.health()) ?? {}
-  const nowSeconds = Math.floor((systemClock.now() + clockOffsetMs) / 1000)
+  const { store, secrets } = folder
+  const nowSeconds = await storeSeconds(store, systemClock)
   const records = await changeSigningKeys(store, secrets.sealingKey, (before) => how(before ?? [], nowSeconds))
   const { active, all } = keyRing(records ?? [])
   return { active, listing: table([signingKeyHeading, ...shownKeys(all, nowSeconds).map(signingKeyRow)]) }

@@ -4,13 +4,13 @@ import { auditedCaller } from '../../auth/authenticate.ts'
 import { requireOperator } from '../../auth/authorizer.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import { changeSigningKeys, keyRing, rotateKeys, type SigningKeyRecord, shownKeys } from '../../auth/signing-keys.ts'
-import { secondsOf } from '../../clock.ts'
 import { CommandError, conflict } from '../../errors.ts'
 import { refuseBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { noStoreJson, wholeResponse } from '../../http/respond.ts'
 import type { SigningKeyList } from '../../model/token.ts'
+import { storeSeconds } from '../../storage/store-seconds.ts'
 
 export interface SigningKeyDeps extends Pick<SharedParts, 'authorizer' | 'audit' | 'store' | 'writes' | 'clock'> {
   /** The key that seals the signing keys in the store. */
@@ -22,8 +22,9 @@ export const signingKeyHandlers = handlersOf({ listSigningKeys, rotateSigningKey
 async function listSigningKeys(deps: SigningKeyDeps, request: Request): Promise<Response> {
   requireOperator(await deps.authorizer.authenticate(request)) // 401, 429, 403
   refuseQuery(request.url) // 400
-  const { store, sealingKey } = deps
-  return listResponse(deps, request, await changeSigningKeys(store, sealingKey, () => undefined))
+  const { store, clock, sealingKey } = deps
+  const now = await storeSeconds(store, clock)
+  return listResponse(request, await changeSigningKeys(store, sealingKey, () => undefined), now)
 }
 
 async function rotateSigningKeys(deps: SigningKeyDeps, request: Request): Promise<Response> {
@@ -32,22 +33,19 @@ async function rotateSigningKeys(deps: SigningKeyDeps, request: Request): Promis
   requireOperator(context) // 403
   refuseQuery(request.url) // 400
   await refuseBody(request) // 400
+  const now = await storeSeconds(store, clock)
   try {
-    const rotated = await changeSigningKeys(store, sealingKey, (before) => rotateKeys(before ?? [], secondsOf(clock)))
+    const rotated = await changeSigningKeys(store, sealingKey, (before) => rotateKeys(before ?? [], now))
     const { kid } = keyRing(rotated ?? []).active
     await audit.recordDone('signing-key.rotated', { ...auditedCaller(context.caller), kid })
-    return listResponse(deps, request, rotated)
+    return listResponse(request, rotated, now)
   } catch (thrown) {
     // Verifiers may still have a list without the next key.
     throw thrown instanceof CommandError ? conflict(thrown.message) : thrown
   }
 }
 
-function listResponse(
-  { clock }: SigningKeyDeps,
-  request: Request,
-  records: readonly SigningKeyRecord[] = [],
-): Response {
-  const list: SigningKeyList = { keys: shownKeys(keyRing(records).all, secondsOf(clock)) }
+function listResponse(request: Request, records: readonly SigningKeyRecord[] = [], now: number): Response {
+  const list: SigningKeyList = { keys: shownKeys(keyRing(records).all, now) }
   return wholeResponse(request, JSON.stringify(list), { headers: noStoreJson })
 }

@@ -3,6 +3,7 @@
 import { expect, test } from 'bun:test'
 import { mintToken } from '../../api/cases.ts'
 import { sampleApis } from '../../support/api.ts'
+import { openMemoryStore } from '../../support/memory-store.ts'
 import { createTestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
 
@@ -28,6 +29,21 @@ test('the next key signs after a rotation, and tokens of the former one stay val
   expect((await api.operator('GET /signing-keys')).body).toEqual(body)
   platform.now += 25 * hour
   expect((await api.operator('POST /signing-keys/rotate')).status).toBe(200)
+})
+
+test('the clock of the database says when the next key may sign, not the one of the machine', async () => {
+  let clockOffsetMs = 0
+  const health = async () => ({ bytes: 0, durability: 'local', clockOffsetMs }) as const
+  const platform = await createTestPlatform({ store: { ...openMemoryStore(), health } })
+  const { operator } = sampleApis(platform.fetch)
+  platform.now += hour
+  const rotate = async () => (await operator('POST /signing-keys/rotate')).status
+  expect(await rotate()).toBe(200)
+  platform.now += 25 * hour
+  clockOffsetMs = -25 * hour
+  expect(await rotate()).toBe(409)
+  clockOffsetMs = 0
+  expect(await rotate()).toBe(200)
 })
 
 test('others may neither see nor rotate them', async () => {
