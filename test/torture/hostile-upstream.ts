@@ -44,6 +44,14 @@ export const hostileUpstream: Trial = {
       (await send(`/connect/ada/${id}`, { method: 'PUT', headers, body: JSON.stringify(body) })).text()
     for (let number = 0; number < good; number += 1)
       await put(`good-${number}`, { server: 'northwind/weather', mock: { enabled: true } })
+    const list = async () => {
+      const { result } = await rpc('tools/list')
+      const names = result?.tools?.map(({ name }) => name) ?? []
+      const found = Array.from({ length: good }, (_, number) => `good-${number}__`)
+      return { names, missing: found.filter((prefix) => !names.some((name) => name.startsWith(prefix))) }
+    }
+    // An answer waits for lists that were never seen, but for five seconds at most, which a busy machine exceeds.
+    while ((await list()).missing.length > 0);
     const before = anonymousMemory(server.pid)
     const counts = { lists: 0, calls: 0 }
     let most = before
@@ -54,10 +62,7 @@ export const hostileUpstream: Trial = {
         // A connection that was never seen: the first list waits for it.
         await put('hostile', { mcpUrl: `http://127.0.0.1:${upstream.port}/${round}/${manner.replace(' ', '-')}` })
         for (let again = 0; again < 3; again += 1) {
-          const { result } = await rpc('tools/list')
-          const names = result?.tools?.map(({ name }) => name) ?? []
-          const found = Array.from({ length: good }, (_, number) => `good-${number}__`)
-          const missing = found.filter((prefix) => !names.some((name) => name.startsWith(prefix)))
+          const { names, missing } = await list()
           expect(missing.length === 0, said(`without the tools of ${missing.join(', ')}`))
           counts.lists += 1
           const called = names.find((name) => name.startsWith('good-3__'))
