@@ -19,7 +19,7 @@ run: build ## Install, build, and serve the sample fixtures (on another port: ma
 .PHONY: build
 build: dist/postern ## Build the executable dist/postern
 
-dist/postern: node_modules/.installed package.json README.md $(shell find src fixtures docs deploy -type f)
+dist/postern: node_modules/.installed package.json $(wildcard *.md) LICENSE $(shell find src fixtures docs deploy -type f)
 	$(BUN) src/tools/build.ts $@
 
 # Needs GNU tar. What machines cannot run here is built and no more, and the output says so.

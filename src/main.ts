@@ -75,6 +75,10 @@ function requireMeant([command, next = '']: readonly string[], { commands }: Com
     throw new CommandError(`\`postern serve\` starts postern: did you mean \`postern server ${next} …\`?`, 2)
 }
 
+// No proxy of the environment gets a request to this machine, which may have a key in it.
+process.env['no_proxy'] = [process.env['no_proxy'] ?? process.env['NO_PROXY'], 'localhost', '127.0.0.1', '::1', '[::1]']
+  .filter(Boolean)
+  .join(',')
 const argv = process.argv.slice(2)
 const isServer = ['serve', 'dev'].includes(argv[0] ?? '')
 process.exitCode = 0

@@ -23,6 +23,11 @@ const program = createProgram({
 })
 const all = (command: Command): Command[] => [command, ...command.commands.flatMap(all)]
 
+/** Words behind `postern` in messages, and as its own name in commands of others. */
+const said = ['behind', 'is', 'postern', 'registered', 'serves', 'was', 'wrote']
+/** Flags that pages name and that are none of postern. */
+const ofOtherPrograms = ['--cacert', '--scope', '--force-confold']
+
 describe('flags', () => {
   for (const command of program.commands.filter((one) => ['serve', 'dev'].includes(one.name()))) {
     test(`every flag of ${command.name()} has the environment variable of its name`, () => {
@@ -39,6 +44,33 @@ describe('flags', () => {
           isDescribed: true,
         })
   })
+})
+
+describe('every command and flag that a page names exists', () => {
+  const flagsOf = (command: Command) => ['--help', ...command.options.flatMap(({ long }) => long ?? [])]
+  const known = new Set([...all(program).flatMap(flagsOf), ...ofOtherPrograms])
+  for (const page of ['README.md', ...shippedPages])
+    test(page, () => {
+      const wrong: string[] = []
+      for (const [, inline = '', block = ''] of textOf(page).matchAll(/```\w*\n([^]*?)```|`([^`]+)`/g)) {
+        const code = `${inline}${block}`
+        for (const [, words = ''] of code.matchAll(/(?:^|[\s(|;"'])postern ([^|;&()#\n]*)/g)) {
+          let command = program
+          const [first = '', ...others] = words.split(' ')
+          for (const word of [first, ...others]) {
+            const next = command.commands.find((one) => one.name() === word || one.aliases().includes(word))
+            if (next === undefined) break
+            command = next
+          }
+          if (command === program && /^[a-z]+(?:-[a-z]+)*$/.test(first) && !said.includes(first))
+            wrong.push(`postern ${first}`)
+          for (const flag of words.match(/(?<=^| )--[a-z][a-z-]+/g) ?? [])
+            if (command !== program && !flagsOf(command).includes(flag)) wrong.push(`${command.name()} ${flag}`)
+        }
+        for (const [flag] of block.matchAll(/^--[a-z-]+[a-z](?!\w|-)/g)) if (!known.has(flag)) wrong.push(flag)
+      }
+      expect(wrong).toEqual([])
+    })
 })
 
 test('the README has at most 160 lines', () => {

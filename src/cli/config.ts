@@ -104,7 +104,7 @@ const settings = {
     ),
   }),
   // Of one key, address or namespace. Rates are per second; 0 is none.
-  ...under('Bounds:', {
+  ...under('Limits:', {
     mintRate: setting(
       '--mint-rate <number>',
       'tokens per second that one API key may mint; 0 for no limit',

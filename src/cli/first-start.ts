@@ -55,7 +55,9 @@ function requireOperator({ keyId, userId, operator, revokedAt }: ApiKey, digest:
       ? 'that was revoked'
       : 'of somebody who is no operator'
   if (isFixture || revokedAt !== null || !operator)
-    throw new CommandError(`POSTERN_API_KEY is also an API key ${what} (${keyId}): choose another`)
+    throw new CommandError(
+      `POSTERN_API_KEY is also an API key ${what} (${keyId}): choose another value for the variable`,
+    )
 }
 
 /** The base URL of the last start; undefined if the store has never been served. */

@@ -6,7 +6,7 @@
  * processes share a store. Those that change something write a line into the audit log themselves.
  */
 
-import { Command, Option } from 'commander'
+import { Command, Help, Option } from 'commander'
 import { CommandError } from '../errors.ts'
 import { createLog } from '../ops/log.ts'
 import { nearName } from '../schema/near-name.ts'
@@ -41,6 +41,11 @@ export function createProgram(context: Context): Command {
       writeErr: context.terminal.stderr,
       getOutHelpWidth: columns,
       getErrHelpWidth: columns,
+    })
+    // Another name of a command goes on working, and help shows one.
+    .configureHelp({
+      subcommandTerm: (command) => Help.prototype.subcommandTerm(command).replace(/\|\S+/, ''),
+      commandUsage: (command) => Help.prototype.commandUsage(command).replace(/\|\S+/, ''),
     })
     .exitOverride()
   postern.commandsGroup('Start:')

@@ -57,7 +57,7 @@ export function Shell() {
   return (
     <>
       <a class="skip" href="#main">
-        Skip to the room
+        Skip to the content
       </a>
       <header>
         <button

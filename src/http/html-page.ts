@@ -64,12 +64,13 @@ export function row(name: string, value: string, more?: Html): Html {
 }
 
 /** For sign-ins over plain HTTP: a key that is typed, or a token that comes back, would be shown to the network. */
-export function impossiblePage(): Response {
+export function impossiblePage(base: string): Response {
   return page({
     title: 'Nobody can sign in here',
     status: 409,
     body: html`<p>postern is reached over plain HTTP, so the network would see keys and tokens. The operator can set an
-https address with <code>--base-url</code>.</p>`,
+https address with <code>--base-url</code>. <a href="${base}/docs/deployment">How to put TLS in front of postern</a></p>
+<p>Until then, use an API key in your client: <a href="${base}/docs/connect-a-client">Connect a client</a></p>`,
   })
 }
 

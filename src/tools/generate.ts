@@ -53,7 +53,7 @@ function boundsTable(heading: string, source: string): string {
     rows.push(`| \`${name}\` | ${boundText(name, value)} | ${reason} | ${past.replace(/\.$/, '')} |`)
   }
   if (rows.length === 0) return ''
-  return ['', `### ${heading}`, '', '| Bound | | What and why | Past it |', '|---|---|---|---|', ...rows].join('\n')
+  return ['', `### ${heading}`, '', '| Limit | | What and why | Past it |', '|---|---|---|---|', ...rows].join('\n')
 }
 
 /** The value with the unit at the end of its name. `written`: in the source, a product of numbers outside limits.ts. */

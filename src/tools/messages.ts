@@ -20,10 +20,11 @@ const otherLanguages = new RegExp(
 
 /** All texts with a space below `src`, in the order of files and lines, with `…` for what differs. */
 export function messages(): { readonly place: string; readonly text: string }[] {
-  const files = [...new Bun.Glob('src/**/*.ts').scanSync(root)].filter((file) => !isElsewhere(file)).sort()
+  const files = [...new Bun.Glob('src/**/*.{ts,tsx}').scanSync(root)].filter((file) => !isElsewhere(file)).sort()
   return files.flatMap((file) => {
     const code = readFileSync(resolve(root, file), 'utf8')
-    return textsIn(code)
+    return (file.endsWith('x') ? textsOfPage(code) : textsIn(code))
+      .map(({ at, text }) => ({ at, text: text.replaceAll(/<\/?[a-z][^<>]*>/g, ' ') }))
       .filter(({ text }) => isMessage(text))
       .map(({ at, text }) => ({
         place: `${file}:${code.slice(0, at).split('\n').length}`,
@@ -36,6 +37,21 @@ interface Found {
   readonly at: number
   readonly text: string
 }
+
+/** The texts in quotes, and those between elements, of a page of the console; no classes and no paths. */
+function textsOfPage(code: string): Found[] {
+  const parts =
+    /'([^'\n]+)'|\b(?!class|d|data-)[a-zA-Z]+="([^"]+)"|`([^`]+)`|[>}]([^<>{}`=;()]*[a-z][^<>{}`=;]*)(?=[<{])/g
+  return [...code.matchAll(parts)].map(({ index, 1: quoted, 2: given, 3: template, 4: between }) => ({
+    at: index,
+    text: (quoted ?? given ?? template ?? (isCode.test(between ?? '') ? '' : between) ?? '').replaceAll(
+      /\$\{[^}]*\}/g,
+      '…',
+    ),
+  }))
+}
+
+const isCode = /\/\*|[=?&]>|\?\.|&&|\b(?:function|interface|const|catch|case|void|extends|return)\b/
 
 /** The texts in quotes and the templates of TypeScript, without its comments and regular expressions. */
 function textsIn(code: string): Found[] {

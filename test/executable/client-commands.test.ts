@@ -413,6 +413,26 @@ test('what is done on the server’s machine is done over HTTP by who is logged 
   expect((await as('nobody', ['keys', 'create', '--data', place.data])).stderr).toContain('--user: name the user')
 })
 
+test('a proxy of the environment gets no request to this machine, and no key', async () => {
+  const asked: string[] = []
+  const proxy = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch(request) {
+      asked.push(request.url)
+      return new Response(null, { status: 502 })
+    },
+  })
+  const env = { POSTERN_URL: server.url, POSTERN_TOKEN: operatorKey, http_proxy: `http://127.0.0.1:${proxy.port}` }
+  expect((await as('nobody', ['whoami'], { env })).code).toBe(0)
+  expect((await as('nobody', ['whoami'], { env: { ...env, NO_PROXY: 'example.com' } })).code).toBe(0)
+  expect(asked).toEqual([])
+  // Others it gets.
+  await as('nobody', ['whoami'], { env: { ...env, POSTERN_URL: 'http://postern.example.com' } })
+  expect(asked).toEqual(['http://postern.example.com/me'])
+  await proxy.stop(true)
+})
+
 describe('says what to do', () => {
   test('where nobody has logged in, the key is wrong, or the platform is not there', async () => {
     expect((await as('nobody', ['namespace', 'list'])).stderr).toBe(
@@ -432,7 +452,11 @@ describe('says what to do', () => {
     for (const [line, error, given] of [
       ['whoami --json', { error: 'error', status: 0 }, {}],
       ['namespace rm x --json', { error: 'usage', status: 0 }, env],
-      ['server add a/b nofile.json --json', { error: 'error', message: 'nofile.json: no such file', status: 0 }, env],
+      [
+        'server add a/b nofile.json --json',
+        { error: 'error', message: 'nofile.json: is neither a URL (http:// or https://) nor a file', status: 0 },
+        env,
+      ],
       ['server get a/b --json', { status: 404 }, env],
       ['connection add a http://x --header-file none --json -n x', { message: 'none: no such file' }, env],
     ] as const) {

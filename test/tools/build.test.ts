@@ -20,7 +20,7 @@ test('built in another folder, under another name, the executable has the same b
       'docs',
       'deploy',
       'fixtures',
-      'README.md',
+      ...['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'SECURITY.md', 'THIRD-PARTY-LICENCES.md'],
       'package.json',
       'package-lock.json',
       'tsconfig.json',

@@ -56,7 +56,7 @@ export function addRegistryCommands(postern: Command, { remote, inNamespace }: R
     .run(async (context, id: string) => {
       const path = `${linksOf(await context.namespace())}/${pathSegment(id)}`
       context.say(
-        await context.request('DELETE', path, { missing: `there is no link ${id}: see \`postern registry links\`` }),
+        await context.request('DELETE', path, { missing: `there is no link ${id}: see \`postern registry list\`` }),
         `the link ${id} has ended`,
       )
     })

@@ -1,5 +1,6 @@
 /** `postern server`: the servers that are registered with a platform. */
 
+import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
 import { CommandError } from '../../errors.ts'
 import { namespaceOf } from '../../model/names.ts'
@@ -20,6 +21,8 @@ export function addServerActions(server: Command, { remote }: RemoteCommands): v
       const isUrl = /^https?:/i.test(source)
       if (!isUrl && /^[a-z][a-z0-9+.-]*:\/\//i.test(source))
         throw new CommandError(`${source}: must be an http or https URL, or a file`, 2)
+      if (!isUrl && source !== '-' && !existsSync(source))
+        throw new CommandError(`${source}: is neither a URL (http:// or https://) nor a file`)
       const body = isUrl ? { mcpUrl: source } : readJsonFile(source)
       const options = { ...noNamespace(namespaceOf(name)), body, reads: ServerMade }
       const made = await request('PUT', pathOf(name), options)

@@ -28,7 +28,7 @@ const columns: readonly Column<Entry>[] = [
   { title: 'When', width: 'narrow', cell: ({ time }) => <When at={time} /> },
   { title: 'Event', width: 'medium', cell: ({ event }) => <code>{event}</code> },
   {
-    title: 'What it says',
+    title: 'Details',
     cell: ({ seq, time, event, prev, hash, ...fields }) => <Foreign text={JSON.stringify(fields)} code />,
   },
 ]

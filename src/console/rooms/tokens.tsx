@@ -182,7 +182,7 @@ function Allowed({ lint, coverage }: ReturnType<typeof useAnswers>) {
   const allowed = coverage?.connections.filter(({ verdict }) => verdict !== 'refuse') ?? []
   return (
     <section aria-live="polite">
-      <h2>What it allows</h2>
+      <h2>Allowed tools</h2>
       <p data-part="words">
         {summary === undefined
           ? 'Not known yet.'

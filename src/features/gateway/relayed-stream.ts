@@ -360,7 +360,7 @@ export async function readMessages(
   let late: PlatformError | undefined
   let ended: Promise<void> | undefined
   const deadline = setTimeout(() => {
-    const text = `The MCP server: no response within ${Math.ceil(timeoutMs / 1000)} s`
+    const text = `The MCP server is too slow: no response within ${Math.ceil(timeoutMs / 1000)} s`
     late = new PlatformError('upstream_timeout', text, { id })
     // Its call is recorded as late, before the answer.
     ended = reader.cancel(late).catch(() => {})

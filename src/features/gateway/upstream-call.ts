@@ -90,7 +90,10 @@ export function upstreamFailure(
   // Caused by the client, so the connection's state stays as it is.
   if (kind === 'gone') return new PlatformError('upstream_error', 'The client disconnected', { id })
   if (kind === 'busy') return tooMany(`No response of the MCP server was read: ${what}`, message)
-  if (kind === 'late') return new PlatformError('upstream_timeout', `The MCP server: ${what}`, { id })
+  if (kind === 'late') {
+    const limit = what.startsWith('no response') ? ' (the limit is --upstream-timeout)' : ''
+    return new PlatformError('upstream_timeout', `The MCP server is too slow: ${what}${limit}`, { id })
+  }
   onStatus({ state: 'error', message: `The server could not be reached: ${what}` })
   return new PlatformError('upstream_error', `The MCP server cannot be used: ${what}`, { id })
 }

@@ -190,5 +190,5 @@ async function requireRoom(store: Store, { caller }: RequestContext, owner: Owne
 }
 
 function taken(name: string): PlatformError {
-  return conflict(`The name ${name} is taken: choose another`)
+  return conflict(`The name ${name} is taken: choose another name`)
 }

@@ -82,8 +82,8 @@ function picturesIn(block: string, files: Site['files'], basePath: string): stri
 /** The link target on the site; undefined for files that exist only in the repository. */
 function targetOf(href: string, { names, files, basePath }: Omit<Site, 'pages'>): string | undefined {
   if (/^(?:#|https?:)/.test(href)) return href
-  const [, deployed = ''] = /^\.\.\/deploy\/([\w.-]+)$/.exec(href) ?? []
-  if (files.has(deployed)) return `${basePath}/docs/${deployed}`
+  const [, file = ''] = /^(?:\.\.\/)?(?:deploy\/)?([\w.-]+)$/.exec(href) ?? []
+  if (files.has(file)) return `${basePath}/docs/${file}`
   if (href === 'openapi.json') return `${basePath}/openapi.json`
   const start = '../README.md'
   if (href.startsWith(start)) return `${basePath}/docs/start${href.slice(start.length)}`

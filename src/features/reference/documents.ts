@@ -11,7 +11,7 @@ import type { EmbeddedFile } from './read-documents.ts'
 /** Markdown by page name; `README` lists the others. */
 export const documents: ReadonlyMap<string, string> = new Map(Object.entries(readDocuments()))
 
-/** By the name of the file in `docs/images` or `deploy`. */
+/** By the name of the file in `docs/images`, `deploy` or the repository itself. */
 export const files: ReadonlyMap<string, EmbeddedFile> = new Map(Object.entries(readFiles()))
 
 /** The pages in the order and the sections of `docs/README.md`, which comes first; the API reference comes last. */

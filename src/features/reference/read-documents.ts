@@ -24,13 +24,14 @@ export interface EmbeddedFile {
   readonly content: string
 }
 
-/** The pictures of the documents, and the files of `deploy/`, by their names. */
+/** The pictures of the documents, the files of `deploy/`, and those about the project, by their names. */
 export function readFiles(): Record<string, EmbeddedFile> {
   const types: Record<string, string> = { '.svg': 'image/svg+xml', '.png': 'image/png', '.webp': 'image/webp' }
   const typeOf = (name: string) => types[extname(name)]
   const files = [
     ...readdirSync(`${root}/docs/images`).flatMap((name) => (typeOf(name) ? [`docs/images/${name}`] : [])),
     ...readdirSync(`${root}/deploy`).map((name) => `deploy/${name}`),
+    ...['CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'SECURITY.md', 'THIRD-PARTY-LICENCES.md'],
   ]
   return Object.fromEntries(
     files.map((file) => {

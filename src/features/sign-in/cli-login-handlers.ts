@@ -69,7 +69,7 @@ async function pollCliLogin(deps: CliLoginDeps, request: Request): Promise<Respo
 
 async function cliLoginPage(deps: CliLoginDeps, request: Request): Promise<Response> {
   const { sessions, sockets, base } = deps
-  if (!deps.isPossible) return impossiblePage()
+  if (!deps.isPossible) return impossiblePage(deps.base)
   const login = readQuery(request.url).get('login') ?? '' // 400
   const session = await sessions.find(request)
   if (session === undefined) return toSignIn(deps, login)
@@ -79,7 +79,7 @@ async function cliLoginPage(deps: CliLoginDeps, request: Request): Promise<Respo
 
 async function decideCliLogin(deps: CliLoginDeps, request: Request): Promise<Response> {
   const { sessions, audit, records } = deps
-  if (!deps.isPossible) return impossiblePage()
+  if (!deps.isPossible) return impossiblePage(deps.base)
   const form = await readForm(request) // 400
   const login = form.one('login') ?? ''
   const session = await sessions.find(request)

@@ -32,7 +32,7 @@ export const signInHandlers = handlersOf({ signInPage: showSignInPage, signIn })
 
 async function showSignInPage(deps: SignInDeps, request: Request): Promise<Response> {
   const { sessions, base } = deps
-  if (!isSecureUrl(base)) return impossiblePage()
+  if (!isSecureUrl(base)) return impossiblePage(base)
   const query = readQuery(request.url) // 400
   const link = query.get('link')
   if (link !== undefined) {
@@ -45,7 +45,7 @@ async function showSignInPage(deps: SignInDeps, request: Request): Promise<Respo
 
 async function signIn(deps: SignInDeps, request: Request): Promise<Response> {
   const { authenticator, sessions, base } = deps
-  if (!isSecureUrl(base)) return impossiblePage()
+  if (!isSecureUrl(base)) return impossiblePage(base)
   const form = await readForm(request) // 400
   const link = form.one('link')
   if (link !== undefined) {

@@ -113,7 +113,7 @@ ${problem !== undefined && html`<p class="warning" role="alert">${problem}</p>`}
 ${form(
   about,
   html`${fields.map((field) => inputOf(field, values.get(field.property) ?? field.default))}
-${isConnected && html`<p>What you enter replaces the values that are stored.</p>`}
+${isConnected && html`<p>The values that you enter replace the stored ones.</p>`}
 <p>Your values are stored encrypted and sent to this server only. Secrets are not shown again.</p>
 <button class="main">Save and try</button>`,
 )}`,
@@ -182,7 +182,7 @@ export function continuePage(
 <p>Everybody who can use this connection will act as you on that server.</p>
 ${
   new URL(href).hostname !== new URL(issuer).hostname &&
-  html`<p class="warning">The server sends you to ${new URL(href).host}, and what you allow there goes to ${new URL(issuer).host}.
+  html`<p class="warning">The server sends you to ${new URL(href).host}, but ${new URL(issuer).host} gets the access that you allow there.
 Continue only if you know that both belong together.</p>`
 }
 <p><a class="button" id="continue" href="${href}" rel="noreferrer">Go to ${new URL(href).host}</a></p>

@@ -37,7 +37,7 @@ async function showSetupPage(deps: SetupDeps, request: Request): Promise<Respons
   const { directory } = deps
   const visit = await visitOf(deps, request) // 400, 404, 403
   if (visit instanceof Response) return visit // 303
-  if (!isSecureUrl(deps.base)) return impossiblePage()
+  if (!isSecureUrl(deps.base)) return impossiblePage(deps.base)
   const config = await configOf(request, await directory.current(), visit.stored)
   if (isInputDue(visit, config, deps.headersKey)) return inputPage({ ...visit, ...config, values: new Map() })
   signInTarget(deps, visit) // 409
@@ -61,7 +61,7 @@ async function startSetup(deps: SetupDeps, request: Request): Promise<Response> 
 /** Throws PlatformError. */
 async function answerForm(deps: SetupDeps, visit: Visit, form: Form): Promise<Response> {
   const { directory } = deps
-  if (!isSecureUrl(deps.base)) return impossiblePage()
+  if (!isSecureUrl(deps.base)) return impossiblePage(deps.base)
   const { request } = visit
   requireFormToken(form.one(formTokenField), visit.formToken) // 403
   const now = await directory.current()

@@ -200,7 +200,7 @@ describe('an upstream that does not answer as it should is told, and what it say
     state: string | undefined,
   ][] = [
     ['it is down', failing(new UpstreamError('down', 'no one')), 'upstream_error', 'cannot be used: no one', 'error'],
-    ['it is late', failing(late), 'upstream_timeout', 'The MCP server: no answer', undefined],
+    ['it is late', failing(late), 'upstream_timeout', 'The MCP server is too slow: no answer', undefined],
     ['there is no room', failing(new UpstreamError('busy', 'full')), 'rate_limited', 'full; try again', undefined],
     [
       'the client left',

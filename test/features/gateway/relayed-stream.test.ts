@@ -324,7 +324,10 @@ describe('a stream and its clocks', () => {
     expect(ended).toBeUndefined()
     jest.advanceTimersByTime(1)
     await all
-    expect(ended).toMatchObject({ code: 'upstream_timeout', message: 'The MCP server: no response within 90 s' })
+    expect(ended).toMatchObject({
+      code: 'upstream_timeout',
+      message: 'The MCP server is too slow: no response within 90 s',
+    })
     expect([taken, cancelledFor]).toEqual([[1], ended])
     await settled()
     expect(jest.getTimerCount()).toBe(0)

@@ -504,7 +504,9 @@ test('a sign-in on another host than the authorization server’s own is warned 
     servers.metadata['authorization_endpoint'] = endpoint
     const { page } = await begin(pathIn((await put()).status.setupUrl))
     expect(
-      page.includes('The server sends you to honest.example.com, and what you allow there goes to as.example.com'),
+      page.includes(
+        'The server sends you to honest.example.com, but as.example.com gets the access that you allow there',
+      ),
     ).toBe(warns)
     await platform.fetch('/connect/ada/guarded', { method: 'DELETE', headers })
   }
