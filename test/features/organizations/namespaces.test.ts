@@ -140,7 +140,7 @@ describe('a namespace', () => {
   test('of others is a 409 in any case of letters, and one that is reached and not led a 403', async () => {
     expect(await ada('PUT /namespaces/priya')).toMatchObject({
       status: 409,
-      body: { error: 'The name priya is taken: choose another' },
+      body: { error: 'The name priya is taken: choose another name' },
     })
     expect(await linus('PUT /namespaces/northwind')).toMatchObject({ status: 403 })
     const upper = await createTestPlatform({
