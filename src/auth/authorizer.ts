@@ -110,7 +110,7 @@ export function requireApiKey({ caller }: RequestContext, things = 'Organization
 /** Throws 403 for everybody but operators with their API key. `things`: as for `requireApiKey`. */
 export function requireOperator(
   context: RequestContext,
-  message = 'Only operators may do this',
+  message = 'Only operators may do this: use the API key of an operator',
   things = 'Keys, grants and logs of all users',
 ): undefined {
   requireApiKey(context, things)
@@ -248,7 +248,7 @@ export function countedByOwner(authorizer: Authorizer, clock: Pick<Clock, 'monot
 }
 
 const notManaged =
-  'Only its user, an owner, an admin or a key of its organization, or an operator may change this namespace'
+  'Only the user who owns this namespace, an owner, admin or key of its organization, or an operator may change it'
 
 /**
  * The namespace, if it exists, is the one that the request found before, and the caller's user or organization may
