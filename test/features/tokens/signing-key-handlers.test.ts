@@ -34,9 +34,7 @@ test('the next key signs after a rotation, and tokens of the former one stay val
 test('the clock of the database says when the next key may sign, not the one of the machine', async () => {
   let clockOffsetMs = 0
   const health = async () => ({ bytes: 0, durability: 'local', clockOffsetMs }) as const
-  // As a database, which has no local reads.
-  const { local: _, ...memory } = openMemoryStore()
-  const platform = await createTestPlatform({ store: { ...memory, health } })
+  const platform = await createTestPlatform({ store: { ...openMemoryStore(), health, isRemote: true } })
   const { operator } = sampleApis(platform.fetch)
   platform.now += hour
   const rotate = async () => (await operator('POST /signing-keys/rotate')).status
