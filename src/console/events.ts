@@ -54,11 +54,18 @@ function lead(userId: string, stop: AbortSignal, isLate: boolean): Promise<void>
   let source: EventSource
   const open = (mayMiss: boolean) => {
     source = new EventSource(`${base}/events?types=call,connection,client`)
-    for (const type of types) source.addEventListener(type, ({ data }) => pass(type, JSON.parse(data)))
+    // The browser opens it again by itself, and then asks for what was missed by the last event that it has heard.
+    let [isMissing, hasHeard] = [mayMiss, false]
+    for (const type of types)
+      source.addEventListener(type, ({ data }) => {
+        hasHeard = true
+        pass(type, JSON.parse(data))
+      })
     source.addEventListener('open', () => {
       pass('open', {})
       // Something may have happened in between.
-      if (mayMiss) pass('gap', {})
+      if (isMissing) pass('gap', {})
+      isMissing = !hasHeard
     })
     source.addEventListener('error', () => {
       pass('closed', {})
@@ -101,6 +108,40 @@ async function lock(userId: string, signal: AbortSignal): Promise<void> {
     return held !== null
   })
   if (!isFirst) await navigator.locks.request(name, { signal }, () => lead(userId, signal, true))
+}
+
+/** Milliseconds between two paintings of what came. */
+const paintMs = 250
+
+interface Bursts<T> {
+  /** Whether an event that arrives now is heard. */
+  readonly isWanted: (one: T) => boolean
+  readonly hear: (came: readonly T[]) => void
+  /** Of events that wait. Past it: the first are let go, and `lose` is called. */
+  readonly most: number
+  readonly lose: () => void
+}
+
+/** Calls `hear` with the events of this type that came, at most four times a second and while somebody looks. */
+export function useBursts<T>(type: EventType, bursts: Bursts<T>): void {
+  const waiting = useRef<T[]>([])
+  const latest = useRef(bursts)
+  latest.current = bursts
+  useEvents<T>(type, (one) => {
+    const { isWanted, most, lose } = latest.current
+    if (!isWanted(one)) return
+    if (waiting.current.length === most) lose()
+    waiting.current = [...waiting.current.slice(1 - most), one]
+  })
+  useEffect(() => {
+    const timer = setInterval(() => {
+      const came = waiting.current
+      if (came.length === 0 || document.hidden) return
+      waiting.current = []
+      latest.current.hear(came)
+    }, paintMs)
+    return () => clearInterval(timer)
+  }, [])
 }
 
 /** Calls `hear` with the data of each event of this type, as long as the room is looked at. */

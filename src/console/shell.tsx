@@ -14,20 +14,20 @@ import { useAction } from './resource.ts'
 import { Overview } from './rooms/overview.tsx'
 import { SignIn } from './rooms/sign-in.tsx'
 
-const Audit = lazy(async () => (await import('./rooms/audit.tsx')).Audit)
-const Call = lazy(async () => (await import('./rooms/calls.tsx')).Call)
-const Calls = lazy(async () => (await import('./rooms/calls.tsx')).Calls)
-const Connect = lazy(async () => (await import('./rooms/connect.tsx')).Connect)
-const Connection = lazy(async () => (await import('./rooms/connection.tsx')).Connection)
-const Connections = lazy(async () => (await import('./rooms/connections.tsx')).Connections)
-const Keys = lazy(async () => (await import('./rooms/keys.tsx')).Keys)
-const Namespace = lazy(async () => (await import('./rooms/namespaces.tsx')).Namespace)
-const Namespaces = lazy(async () => (await import('./rooms/namespaces.tsx')).Namespaces)
-const Organization = lazy(async () => (await import('./rooms/organization.tsx')).Organization)
-const Server = lazy(async () => (await import('./rooms/servers.tsx')).Server)
-const Servers = lazy(async () => (await import('./rooms/servers.tsx')).Servers)
-const Tokens = lazy(async () => (await import('./rooms/tokens.tsx')).Tokens)
-const Tool = lazy(async () => (await import('./rooms/tool.tsx')).Tool)
+const Audit = lazy('audit', async () => (await import('./rooms/audit.tsx')).Audit)
+const Call = lazy('call', async () => (await import('./rooms/calls.tsx')).Call)
+const Calls = lazy('calls', async () => (await import('./rooms/calls.tsx')).Calls)
+const Connect = lazy('connect', async () => (await import('./rooms/connect.tsx')).Connect)
+const Connection = lazy('connection', async () => (await import('./rooms/connection.tsx')).Connection)
+const Connections = lazy('connections', async () => (await import('./rooms/connections.tsx')).Connections)
+const Keys = lazy('keys', async () => (await import('./rooms/keys.tsx')).Keys)
+const Namespace = lazy('namespace', async () => (await import('./rooms/namespaces.tsx')).Namespace)
+const Namespaces = lazy('namespaces', async () => (await import('./rooms/namespaces.tsx')).Namespaces)
+const Organization = lazy('organization', async () => (await import('./rooms/organization.tsx')).Organization)
+const Server = lazy('server', async () => (await import('./rooms/servers.tsx')).Server)
+const Servers = lazy('servers', async () => (await import('./rooms/servers.tsx')).Servers)
+const Tokens = lazy('tokens', async () => (await import('./rooms/tokens.tsx')).Tokens)
+const Tool = lazy('tool', async () => (await import('./rooms/tool.tsx')).Tool)
 
 /** The rooms of the navigation: their address, their name, and the letter that leads there after `g`. */
 const rooms = [

@@ -247,7 +247,7 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
       body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params }),
     })
     await page.waitForSelector('[data-part="waiting"][data-state="arrived"]')
-    expect(await page.textContent('[data-part="waiting"]')).toStartWith('a-client has arrived for ada')
+    expect(await page.textContent('[data-part="waiting"]')).toStartWith('“a-client” has arrived for “ada”')
     expect(faults).toEqual([])
     await context.close()
   })
@@ -455,6 +455,24 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
     await context.close()
   })
 
+  test('a connection is tested wherever its health is, and a draft keeps no secret (needs Chromium)', async () => {
+    const { context, page, faults } = await openPage(browser, shared.server.url)
+    await signIn(page)
+    await room(page, 'overview', 'ready')
+    const asked = page.waitForRequest((request) => request.method() === 'POST')
+    await page.click('[data-part="attention"] [data-level="down"] [data-action="resolve"]')
+    expect((await asked).url()).toEndWith('/.test')
+    await page.goto(at('/servers?new=yes'))
+    await page.fill('[data-field="source"]', '{"headers":{"authorization":"Bearer hush"}}')
+    await page.fill('[data-field="name"]', 'ada/typed')
+    const kept = await page.evaluate<string>('JSON.stringify(Object.values(sessionStorage))')
+    expect([kept.includes('ada/typed'), kept.includes('hush')]).toEqual([true, false])
+    await page.goto(at('/connections/northwind/inventory-dubai'))
+    await page.waitForSelector('text=an uplink, whose server dials in')
+    expect(faults).toEqual([])
+    await context.close()
+  })
+
   test('a server that wants a sign-in is not asked for its tools (needs Chromium)', async () => {
     const { context, page } = await openPage(browser, shared.server.url)
     const asked: string[] = []
@@ -621,7 +639,7 @@ describe.skipIf(!isHere('Chromium'))('texts of strangers', () => {
     // The last room's key asks in a dialog, which names it.
     await page.click('[data-action="revoke"]')
     const dialog = page.locator('dialog[open]')
-    expect(await dialog.textContent()).toContain('Revoke U+202E<b>key</b>?')
+    expect(await dialog.textContent()).toContain('Revoke “U+202E<b>key</b>”?')
     expect([await dialog.getAttribute('aria-label'), await dialog.textContent()].join()).not.toContain('\u202e')
     expect(faults).toEqual([])
     await context.close()

@@ -86,7 +86,14 @@ function shaped(schema: Schema): Schema {
   const kept = Object.entries(schema).filter(([name, value]) => shapes[name]?.(value) ?? true)
   const { properties, ...others } = Object.fromEntries(kept) as Schema
   if (!isSchema(properties)) return others
-  return { ...others, properties: Object.fromEntries(Object.entries(properties).filter(([, one]) => isSchema(one))) }
+  return {
+    ...others,
+    properties: Object.fromEntries(
+      Object.entries(properties).flatMap(([name, one]) =>
+        isSchema(one) ? [[name, one]] : one === true ? [[name, {}]] : [],
+      ),
+    ),
+  }
 }
 
 /** `second` wins where both say something; members and required names are those of both. */

@@ -95,7 +95,8 @@ function Value(props: PartProps) {
   if (variantsOf(schema).length > 0) return <Variants {...props} />
   switch (kindOf(schema)) {
     case 'object':
-      return <Members {...props} />
+      // Of the root, such a schema is a form without fields.
+      return props.at !== '' && isWithoutFields(schema) ? <Text {...props} /> : <Members {...props} />
     case 'array':
       return schema.items === undefined && schema.prefixItems === undefined ? <Text {...props} /> : <Items {...props} />
     case 'enum':
@@ -109,13 +110,20 @@ function Value(props: PartProps) {
   }
 }
 
-type GroupProps = Pick<PartProps, 'at' | 'label' | 'schema'> & { readonly children: ComponentChildren }
+/** Whether an object may have any members, and a schema names none of them. */
+const isWithoutFields = ({ properties, additionalProperties: others, patternProperties }: Schema) =>
+  Object.keys(properties ?? {}).length === 0 && (patternProperties !== undefined || others === undefined)
 
-function Group({ at, label, schema, children }: GroupProps) {
+type GroupProps = Pick<PartProps, 'at' | 'label' | 'schema' | 'isRequired'> & { readonly children: ComponentChildren }
+
+function Group({ at, label, schema, isRequired, children }: GroupProps) {
   if (at === '') return <div>{children}</div>
   return (
     <fieldset>
-      <Foreign as="legend" text={label} />
+      <legend>
+        <Foreign text={label} />
+        {isRequired && <small class="muted"> (required)</small>}
+      </legend>
       {schema.description !== undefined && <Foreign as="small" class="muted" text={schema.description} />}
       {children}
     </fieldset>
@@ -221,7 +229,7 @@ function Members({ form, schema, value, onChange, at, label, inside, isRequired 
   }
   const { additionalProperties: others } = schema
   return (
-    <Group {...{ at, label, schema }}>
+    <Group {...{ at, label, isRequired, schema }}>
       {Object.entries(properties).map(([name, member]) => (
         <SchemaForm
           key={name}
@@ -279,13 +287,13 @@ function Others({ form, at, inside, schema, members, change }: OthersProps) {
   )
 }
 
-function Items({ form, schema, value, onChange, at, label, inside }: PartProps) {
+function Items({ form, schema, value, onChange, at, label, inside, isRequired }: PartProps) {
   const list = Array.isArray(value) ? value : []
   const { items, prefixItems = [] } = schema
   const schemaOf = (index: number): Schema => prefixItems[index] ?? (typeof items === 'object' ? items : {})
   const mayAdd = list.length < prefixItems.length || items !== false
   return (
-    <Group {...{ at, label, schema }}>
+    <Group {...{ at, label, isRequired, schema }}>
       {list.map((item, index) => (
         <div key={index} class="item">
           <SchemaForm
@@ -324,7 +332,7 @@ function Items({ form, schema, value, onChange, at, label, inside }: PartProps) 
 
 /** The choice of `anyOf`, of `oneOf` or of a list of types; members that all variants share are above it. */
 function Variants(props: PartProps) {
-  const { form, schema, value, onChange, at, label } = props
+  const { form, schema, value, onChange, at, label, isRequired } = props
   const variants = variantsOf(schema)
   const [picked, setPicked] = useState<number | undefined>()
   const chosen = picked ?? variantOf(value, variants, form.root)
@@ -344,7 +352,7 @@ function Variants(props: PartProps) {
     onChange(kept === undefined ? first : { ...kept, ...asObject(first) })
   }
   return (
-    <Group {...{ at, label, schema: shared }}>
+    <Group {...{ at, label, isRequired, schema: shared }}>
       {isShared && <Members {...props} schema={isRequirement ? joined(shared, variant) : shared} />}
       <Field
         name={`${at}#variant`}

@@ -1,17 +1,16 @@
 /** A list of API keys: each can be revoked, and a new one is shown once. */
 
-import { useState } from 'preact/hooks'
 import type { ApiKeyList } from '../../model/organization.ts'
 import { ask, session } from '../interface.ts'
 import { type Resource, useAction } from '../resource.ts'
 import { DangerousAction } from './dialog.tsx'
-import { Field, Form } from './field.tsx'
+import { Field, Form, useDraft } from './field.tsx'
 import { Foreign } from './foreign.tsx'
 import { Action, Copied, When, Wrong } from './parts.tsx'
 
 /** `path`: of the list, whose keys are below it. */
 export function ApiKeys({ path, keys }: { readonly path: string; readonly keys: Resource<ApiKeyList> }) {
-  const [name, setName] = useState('')
+  const [name, setName] = useDraft(`${path} name`)
   const create = useAction(async () => {
     const made = await ask<{ key: string }>('POST', path, { body: { name } })
     setName('')
@@ -32,7 +31,7 @@ export function ApiKeys({ path, keys }: { readonly path: string; readonly keys: 
             <DangerousAction
               name="revoke"
               label="Revoke"
-              act={`Revoke ${named(one.name)}`}
+              act={`Revoke “${named(one.name)}”`}
               isSmall
               onAct={async () => {
                 await ask('DELETE', `${path}/${encodeURIComponent(one.id)}`)

@@ -1,5 +1,6 @@
 /** The health of a connection in a line, with the one thing that would help it. */
 
+import { useState } from 'preact/hooks'
 import type { Health, HealthAction } from '../../model/health.ts'
 import { hrefOf } from '../address.ts'
 import { ask } from '../interface.ts'
@@ -13,7 +14,14 @@ interface HealthProps {
   readonly onChange?: (health: Health) => void
 }
 
-export function HealthLine({ health, namespace, onChange }: HealthProps) {
+export function HealthLine({ health: given, namespace, onChange }: HealthProps) {
+  // The health that a test here has found, until the room hears of another.
+  const [tested, setTested] = useState<{ readonly of: Health; readonly found: Health } | undefined>()
+  const health = tested?.of === given ? tested.found : given
+  const change = (found: Health) => {
+    setTested({ of: given, found })
+    onChange?.(found)
+  }
   return (
     <div class="health">
       <span>
@@ -27,7 +35,7 @@ export function HealthLine({ health, namespace, onChange }: HealthProps) {
       </span>
       {health.action !== null && (
         <span>
-          <Resolve {...{ namespace, health, onChange }} action={health.action} />
+          <Resolve {...{ namespace, health }} action={health.action} onChange={change} />
         </span>
       )}
     </div>
@@ -38,11 +46,11 @@ interface ResolveProps {
   readonly namespace: string
   readonly health: Health
   readonly action: HealthAction
-  readonly onChange: ((health: Health) => void) | undefined
+  readonly onChange: (health: Health) => void
 }
 
 function Resolve({ namespace, health, action, onChange }: ResolveProps) {
-  const test = useAction(async (path: string) => onChange?.(await ask<Health>('POST', path)))
+  const test = useAction(async (path: string) => onChange(await ask<Health>('POST', path)))
   if ('href' in action) return <Elsewhere href={action.href}>{action.label}</Elsewhere>
   if (action.kind === 'review-pins')
     return (
@@ -51,7 +59,7 @@ function Resolve({ namespace, health, action, onChange }: ResolveProps) {
       </a>
     )
   // The server of an uplink dials in by itself: a browser cannot do it.
-  if (action.kind !== 'test') return null
+  if (action.kind !== 'test') return <small class="muted">{action.label}</small>
   return (
     <>
       <Action name="resolve" isSmall isBusy={test.isBusy} onClick={() => void test.run(action.path)}>

@@ -5,8 +5,8 @@ import { useEffect, useState } from 'preact/hooks'
 import { Busy } from './parts.tsx'
 import { Problem } from './room.tsx'
 
-/** A component that shows what `load` resolves with. */
-export function lazy(load: () => Promise<ComponentType>): ComponentType {
+/** The room of this name, which `load` resolves with. */
+export function lazy(name: string, load: () => Promise<ComponentType>): ComponentType {
   let Loaded: ComponentType | undefined
   return () => {
     const [error, setError] = useState<Error | undefined>()
@@ -23,6 +23,10 @@ export function lazy(load: () => Promise<ComponentType>): ComponentType {
       if (Loaded === undefined) begin()
     }, [])
     if (Loaded !== undefined) return <Loaded />
-    return <main id="main">{error === undefined ? <Busy /> : <Problem error={error} again={begin} />}</main>
+    return (
+      <main id="main" data-room={name} data-state={error === undefined ? 'loading' : 'error'}>
+        {error === undefined ? <Busy /> : <Problem error={error} again={begin} />}
+      </main>
+    )
   }
 }

@@ -9,8 +9,13 @@ export const useMe = () => useResource<Me>('/me')
 
 /** Why the caller may not do something in a namespace; undefined: they may. `what`: for the button. */
 export function reasonIn(me: Me | undefined, namespace: string | undefined, operation: string, what: string) {
-  if (me?.namespaces.find(({ name }) => name === namespace)?.may.includes(operation) === true) return undefined
-  return me?.namespaces.length === 0 ? 'Make a namespace first' : `Your key may not ${what}`
+  if (me === undefined) return 'Your rights are not known yet'
+  const known = me.namespaces.find(({ name }) => name === namespace)
+  // Of more namespaces than the list has, the server decides.
+  if (known?.may.includes(operation) === true || (known === undefined && me.more)) return undefined
+  return me.namespaces.length === 0
+    ? 'Make a namespace first'
+    : `Your key may not ${what}: ask somebody who manages ${namespace}`
 }
 
 export const NewNamespaceLink = () => <a href={`${hrefOf('namespaces')}?new=yes`}>Make a namespace</a>

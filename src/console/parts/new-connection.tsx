@@ -1,5 +1,6 @@
 /** A connection that somebody makes: its id, and the write that never changes one that is there. */
 
+import type { Connection } from '../../model/connection.ts'
 import { go, hrefOf } from '../address.ts'
 import { ask, Refused } from '../interface.ts'
 import { Field } from './field.tsx'
@@ -22,6 +23,12 @@ export function ConnectionId({ value, onInput }: IdProps) {
       wrong={isGood ? undefined : `must be ${idHint}`}
     />
   )
+}
+
+/** Where a connection leads, in words. */
+export function serverOf({ mcpUrl, transport, mock }: Pick<Connection, 'mcpUrl' | 'transport' | 'mock'>): string {
+  if (transport === 'uplink') return 'an uplink, whose server dials in'
+  return mcpUrl ?? (mock?.enabled === true ? 'mocked' : 'none')
 }
 
 /** Makes it, and leads to its room. Throws where one is there already. */

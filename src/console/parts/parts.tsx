@@ -3,6 +3,7 @@
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
+import { Refused } from '../interface.ts'
 import { Foreign } from './foreign.tsx'
 
 const shapes: Readonly<Record<string, string>> = {
@@ -85,9 +86,21 @@ export function Busy() {
   ) : null
 }
 
-/** The words of what went wrong with an action. */
+/** What went wrong with an action: its words, the request, and the way out. */
 export function Wrong({ error }: { readonly error: Error | undefined }) {
-  return error === undefined ? null : <Foreign as="p" class="wrong" text={error.message} />
+  if (error === undefined) return null
+  const { requestId, setupUrl } = error instanceof Refused ? error : {}
+  return (
+    <div data-part="error" role="alert">
+      <Foreign as="p" class="wrong" text={error.message} />
+      {setupUrl !== undefined && <Elsewhere href={setupUrl}>Set it up</Elsewhere>}
+      {requestId !== undefined && (
+        <p class="muted">
+          Request <Copied text={requestId} />
+        </p>
+      )}
+    </div>
+  )
 }
 
 /** Names of a record's members, and what stands for each. */

@@ -1,5 +1,6 @@
 /** Definitions of a connection that somebody accepted, and how those that its server lists now differ from them. */
 
+import { useEffect, useRef } from 'preact/hooks'
 import type { PinDifference, PinList } from '../../model/pins.ts'
 import { ask } from '../interface.ts'
 import { useAction, useResource } from '../resource.ts'
@@ -16,6 +17,18 @@ export function Pins({ path, reason }: { readonly path: string; readonly reason:
     pins.again()
   })
   const { data } = pins
+  const section = useRef<HTMLElement>(null)
+  useEffect(() => {
+    // An action of its health leads here, perhaps from another room.
+    if (data !== undefined && location.hash === '#pins') section.current?.scrollIntoView()
+  }, [data !== undefined])
+  if (pins.error !== undefined)
+    return (
+      <section id="pins" data-part="pins">
+        <h2>Accepted definitions</h2>
+        <Foreign as="p" class="muted" text={`They cannot be read: ${pins.error.message}`} />
+      </section>
+    )
   if (data === undefined) return null
   const tools = data.tools.filter(({ state }) => state !== 'accepted')
   const instructions = data.instructions?.state === 'accepted' ? null : data.instructions
@@ -40,7 +53,7 @@ export function Pins({ path, reason }: { readonly path: string; readonly reason:
     </li>
   )
   return (
-    <section id="pins" data-part="pins">
+    <section id="pins" data-part="pins" ref={section}>
       <h2>Accepted definitions</h2>
       {count === 0 ? (
         <p class="muted">

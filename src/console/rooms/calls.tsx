@@ -1,10 +1,10 @@
 /** Recorded calls and refusals, and the whole story of one. */
 
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import type { CallStory } from '../../model/health.ts'
 import type { CallPage } from '../../model/recorded-call.ts'
 import { address, filter, hrefOf } from '../address.ts'
-import { hasArrivedSince, isStreamOpen, useEvents } from '../events.ts'
+import { hasArrivedSince, isStreamOpen, useBursts, useEvents } from '../events.ts'
 import { ask } from '../interface.ts'
 import { after, type Pages, stateOf, usePages } from '../pages.ts'
 import { CallCharts } from '../parts/call-charts.tsx'
@@ -26,10 +26,8 @@ const outcomes = ['', 'ok', 'tool_error', 'rpc_error', 'refused', 'upstream_erro
 const wordsOf = (outcome: string) => outcome.replace('rpc_', 'MCP ').replace('_', ' ')
 const levelOf = (outcome: string) => (outcome === 'ok' ? 'ok' : outcome === 'refused' ? 'attention' : 'down')
 
-/** Calls that came while somebody looked. Past it: the first of them are let go. */
+/** Calls that came while somebody looked. Past it: the first of them are let go, and a line says so. */
 const liveMax = 100
-/** Milliseconds between two paintings of what came. */
-const paintMs = 250
 
 /**
  * Calls as they happen, the newest first, painted at most four times a second and while somebody looks. A list that is
@@ -38,24 +36,21 @@ const paintMs = 250
 function useLive(isOn: boolean, namespace: string, pages: Pages<ShownCall> | undefined) {
   const [calls, setCalls] = useState<readonly ShownCall[]>([])
   const [hasGap, setGap] = useState(false)
-  const waiting = useRef<ShownCall[]>([])
-  useEvents<ShownCall>('call', (call) => {
-    if (namespace !== '' && call.namespace !== namespace) return
-    if (isOn) waiting.current = [...waiting.current.slice(1 - liveMax), call]
-    else setGap(true)
+  useBursts<ShownCall>('call', {
+    isWanted(call) {
+      const isOfRoom = namespace === '' || call.namespace === namespace
+      if (isOfRoom && !isOn) setGap(true)
+      return isOfRoom && isOn
+    },
+    hear(came) {
+      if (calls.length + came.length > liveMax) setGap(true)
+      setCalls((before) => [...came.toReversed(), ...before].slice(0, liveMax))
+    },
+    most: liveMax,
+    lose: () => setGap(true),
   })
   useEvents('gap', () => setGap(true))
   useEffect(() => {
-    const timer = setInterval(() => {
-      const came = waiting.current
-      if (came.length === 0 || document.hidden) return
-      waiting.current = []
-      setCalls((before) => [...came.reverse(), ...before].slice(0, liveMax))
-    }, paintMs)
-    return () => clearInterval(timer)
-  }, [])
-  useEffect(() => {
-    waiting.current = []
     setCalls([])
     setGap(pages?.isBegun === true && hasArrivedSince('call', pages.eventsBefore))
   }, [pages])
@@ -122,9 +117,9 @@ export function Calls() {
     return { items: calls, nextCursor }
   })
   const [isLive, setLive] = useState(true)
-  const live = useLive(isLive, of('namespace'), pages)
   // The server alone knows whether a call that arrives has this token, and so on.
   const isDecidedHere = others.every((name) => name === 'user')
+  const live = useLive(isLive && isDecidedHere, of('namespace'), pages)
   const isWanted = (call: ShownCall) =>
     isDecidedHere &&
     Object.entries({ tool: call.tool, outcome: call.outcome, connection: call.connectionId, user: call.userId }).every(
@@ -150,12 +145,20 @@ export function Calls() {
       actions={
         <>
           <span data-part="live" data-state={live.state} class="muted">
-            {live.state === 'live' ? '● live' : live.state === 'off' ? 'not connected, trying again' : 'paused'}
+            {live.state === 'live'
+              ? '● live'
+              : live.state === 'off'
+                ? 'not connected, trying again'
+                : isDecidedHere
+                  ? 'paused'
+                  : 'not live with these filters'}
           </span>
           <Action name="export" does={save} label="Export" />
-          <Action name="pause" onClick={() => setLive(!isLive)}>
-            {isLive ? 'Pause' : 'Resume'}
-          </Action>
+          {isDecidedHere && (
+            <Action name="pause" onClick={() => setLive(!isLive)}>
+              {isLive ? 'Pause' : 'Resume'}
+            </Action>
+          )}
         </>
       }
       filters={
@@ -240,7 +243,7 @@ function UsedToken({ id }: { readonly id: string }) {
       <DangerousAction
         name="revoke"
         label="Revoke"
-        act="Revoke this token"
+        act={`Revoke ${id}`}
         isSmall
         onAct={async () => {
           await ask('POST', '/tokens/revoke', { body: { tokenId: id } })
@@ -264,7 +267,7 @@ export function Call() {
   return (
     <Room
       name="call"
-      title={call === undefined ? 'Call' : `Call of ${call.tool}`}
+      title={call === undefined ? 'Call' : `Call of “${call.tool}”`}
       id={id}
       resource={story}
       request={{ path }}

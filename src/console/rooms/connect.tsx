@@ -34,8 +34,13 @@ function useArrival(namespace: string, id: string) {
     const timer = setTimeout(() => setLate(true), patienceMs)
     return () => clearTimeout(timer)
   }, [namespace, id])
+  const isHere = (one: Omit<Arrived, 'client'>) => one.namespace === namespace && (id === '' || one.connectionId === id)
   useEvents<Arrived>('client', (one) => {
-    if (one.namespace === namespace && (id === '' || one.connectionId === id)) setArrived(one)
+    if (isHere(one)) setArrived(one)
+  })
+  // A client that was here within ten minutes is no news of its own, and its calls are. The console calls by `tools`.
+  useEvents<Omit<Arrived, 'client'> & { via: string }>('call', (one) => {
+    if (one.via !== 'tools' && isHere(one)) setArrived((before) => before ?? { ...one, client: 'a client' })
   })
   return { arrived, isLate }
 }
@@ -174,7 +179,8 @@ function Waiting({ namespace, id }: { readonly namespace: string; readonly id: s
           'Waiting for its first request…'
         ) : (
           <>
-            <Foreign text={arrived.client} strong /> has arrived for {arrived.userId}, <When at={arrived.time} />.
+            “<Foreign text={arrived.client} strong />” has arrived for “<Foreign text={arrived.userId} />
+            ”, <When at={arrived.time} />.
           </>
         )}
       </p>

@@ -8,10 +8,11 @@ import { useEvents } from '../events.ts'
 import { ask, base } from '../interface.ts'
 import { parseJson, readJson } from '../json.ts'
 import { DangerousAction } from '../parts/dialog.tsx'
-import { Field, Form } from '../parts/field.tsx'
+import { Field, Form, useDraft } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { HealthLine } from '../parts/health-line.tsx'
 import { reasonIn, useMe } from '../parts/me.tsx'
+import { serverOf } from '../parts/new-connection.tsx'
 import { Action, Elsewhere, Facts, When, Wrong } from '../parts/parts.tsx'
 import { Pins } from '../parts/pins.tsx'
 import { Room } from '../parts/room.tsx'
@@ -69,7 +70,7 @@ export function Connection() {
           of={{
             Namespace: <a href={hrefOf('namespaces', namespace)}>{namespace}</a>,
             Name: <Foreign text={data.name} />,
-            Server: <Foreign text={data.mcpUrl ?? 'mocked'} code />,
+            Server: <Foreign text={serverOf(data)} code />,
             Created: data.createdAt !== null && <When at={data.createdAt} />,
             'Sign-in': data.mcpUrl !== null && data.mock?.enabled !== true && (
               <Elsewhere href={`${base}${path}/setup`}>See who is signed in, sign in or out, enter values</Elsewhere>
@@ -78,8 +79,9 @@ export function Connection() {
           }}
         />
       )}
-      <Tools {...{ namespace, id, path, health }} />
-      <Pins path={path} reason={reason} />
+      {/* A change of its health may be one of what its server lists. */}
+      <Tools key={`tools ${health.changes}`} {...{ namespace, id, path, health }} />
+      <Pins key={`pins ${health.changes}`} path={path} reason={reason} />
       {data !== undefined && <Settings path={path} connection={data} reason={reason} onSaved={connection.again} />}
     </Room>
   )
@@ -90,11 +92,13 @@ function useHealth(namespace: string, id: string) {
   const read = useResource<HealthPage>(
     `/connect/${encodeURIComponent(namespace)}/.health?ids=${encodeURIComponent(id)}`,
   )
-  const [changed, setChanged] = useState<Health | undefined>()
+  const [changed, setChanged] = useState<{ readonly health?: Health; readonly count: number }>({ count: 0 })
+  const change = (health: Health) => setChanged(({ count }) => ({ health, count: count + 1 }))
   useEvents<Health & { namespace: string }>('connection', (one) => {
-    if (one.namespace === namespace && one.connectionId === id) setChanged(one)
+    if (one.namespace === namespace && one.connectionId === id) change(one)
   })
-  return { now: changed ?? read.data?.connections[0], isRead: !read.isLoading, change: setChanged }
+  const now = changed.health ?? read.data?.connections[0]
+  return { now, isRead: !read.isLoading, change, changes: changed.count, error: read.error }
 }
 
 interface PartProps {
@@ -103,7 +107,7 @@ interface PartProps {
   readonly health: ReturnType<typeof useHealth>
 }
 
-function OwnHealth({ namespace, path, health: { now, change } }: PartProps) {
+function OwnHealth({ namespace, path, health: { now, change, error } }: PartProps) {
   const test = useAction(async () => {
     change(await ask<Health>('POST', `${path}/.test`))
     return true
@@ -111,7 +115,9 @@ function OwnHealth({ namespace, path, health: { now, change } }: PartProps) {
   return (
     <section class="now" data-part="health" data-level={now?.level ?? 'unknown'}>
       {now === undefined ? (
-        <span class="muted">Its health is not known yet.</span>
+        <span class="muted">
+          Its health is not known yet. <Foreign text={error?.message ?? ''} />
+        </span>
       ) : (
         <HealthLine health={now} namespace={namespace} onChange={change} />
       )}{' '}
@@ -181,8 +187,8 @@ interface SettingsProps {
 
 /** Name and metadata: both are written, and everything else stays. */
 function Settings({ path, connection, reason, onSaved }: SettingsProps) {
-  const [name, setName] = useState(connection.name)
-  const [metadata, setMetadata] = useState(JSON.stringify(connection.metadata ?? {}, null, 2))
+  const [name, setName] = useDraft(`${path} name`, connection.name)
+  const [metadata, setMetadata] = useDraft(`${path} metadata`, JSON.stringify(connection.metadata ?? {}, null, 2))
   const isObject = isJsonObject(metadata)
   const save = useAction(async () => {
     const read = parseJson(metadata) as object

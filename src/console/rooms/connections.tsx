@@ -4,14 +4,14 @@ import { useState } from 'preact/hooks'
 import type { Connection, ConnectionPage } from '../../model/connection.ts'
 import type { Health, HealthPage } from '../../model/health.ts'
 import { address, filter, hrefOf } from '../address.ts'
-import { useEvents } from '../events.ts'
+import { useBursts, useEvents } from '../events.ts'
 import { ask } from '../interface.ts'
 import { after, type Page, stateOf, usePages } from '../pages.ts'
 import { Field, Filter, Form, useDraft } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { HealthLine } from '../parts/health-line.tsx'
 import { NamespaceChoice, NewNamespaceLink, reasonIn, useMe } from '../parts/me.tsx'
-import { ConnectionId, createConnection } from '../parts/new-connection.tsx'
+import { ConnectionId, createConnection, serverOf } from '../parts/new-connection.tsx'
 import { Action } from '../parts/parts.tsx'
 import { Room } from '../parts/room.tsx'
 import { type Column, Table } from '../parts/table.tsx'
@@ -19,6 +19,8 @@ import { useAction } from '../resource.ts'
 
 /** Connections of a page: as many as one request asks the health of. */
 const pageSize = 100
+/** Changes that wait to be painted. Past it: a line offers to read the list again. */
+const changesMax = 1000
 
 interface Listed {
   readonly namespace: string
@@ -65,7 +67,7 @@ const columns = (onChange: (health: Health) => void): readonly Column<Listed>[] 
   {
     title: 'Server',
     isClipped: true,
-    cell: ({ connection }) => (connection === undefined ? '' : <Foreign text={connection.mcpUrl ?? 'mocked'} code />),
+    cell: ({ connection }) => (connection === undefined ? '' : <Foreign text={serverOf(connection)} code />),
   },
 ]
 
@@ -89,9 +91,17 @@ export function Connections() {
     (isUnwell ? readUnwell : readConnections)(namespace ?? '', `${path}${after(cursor)}`, stop),
   )
   const change = (health: Health) => pages?.change((one) => (one.id === health.connectionId ? { ...one, health } : one))
-  useEvents<Health & { namespace: string }>('connection', ({ namespace: changed, ...health }) => {
-    if (changed === namespace) change(health)
+  const [hasGap, setGap] = useState(false)
+  useBursts<Health & { namespace: string }>('connection', {
+    isWanted: (one) => one.namespace === namespace,
+    hear(came) {
+      const newest = new Map(came.map((one) => [one.connectionId, one]))
+      pages?.change((one) => ({ ...one, health: newest.get(one.id) ?? one.health }))
+    },
+    most: changesMax,
+    lose: () => setGap(true),
   })
+  useEvents('gap', () => setGap(true))
   const isNowhere = me.data !== undefined && namespace === undefined
   const state = isNowhere ? { ...me, isEmpty: true } : stateOf(pages)
   const { isEmpty } = state
@@ -142,6 +152,19 @@ export function Connections() {
       }
     >
       {of('new') !== '' && reason === undefined && <NewConnection namespace={namespace ?? ''} />}
+      {hasGap && (
+        <p role="status">
+          Some changes may be missing here.{' '}
+          <Action
+            name="retry"
+            onClick={() => {
+              setGap(false)
+              pages?.again()
+            }}
+            label="Read again"
+          />
+        </p>
+      )}
       {isEmpty && (
         <p>
           {isUnwell

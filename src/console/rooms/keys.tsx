@@ -7,6 +7,7 @@ import { ApiKeys } from '../parts/api-keys.tsx'
 import { DangerousAction } from '../parts/dialog.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { Action, When, Wrong } from '../parts/parts.tsx'
+import { AsText } from '../parts/request.tsx'
 import { Room } from '../parts/room.tsx'
 import { useAction, useResource } from '../resource.ts'
 
@@ -41,7 +42,7 @@ function Grants() {
             <DangerousAction
               name="revoke"
               label="Revoke"
-              act={`Revoke ${one.client}`}
+              act={`Revoke “${one.client}”`}
               isSmall
               onAct={async () => {
                 await ask('DELETE', `/me/grants/${encodeURIComponent(one.id)}`)
@@ -55,6 +56,7 @@ function Grants() {
       </ul>
       {data?.grants.length === 0 && <p class="muted">No client has signed in for you.</p>}
       <Wrong error={grants.error} />
+      <AsText request={{ path: '/me/grants', command: { words: ['grants', 'list'] } }} />
     </section>
   )
 }
@@ -82,6 +84,7 @@ function SigningKeys() {
       </ul>
       <Wrong error={keys.error ?? rotate.error} />
       <Action name="save" does={rotate} label="Rotate" />
+      <AsText request={{ path: '/signing-keys', command: { words: ['signing-key', 'list'] } }} />
     </section>
   )
 }

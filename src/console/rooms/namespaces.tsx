@@ -1,6 +1,5 @@
 /** Namespaces and organizations, and one namespace with its settings. */
 
-import { useState } from 'preact/hooks'
 import type { NamespaceDetail } from '../../model/organization.ts'
 import { address, filter, go, hrefOf } from '../address.ts'
 import { ask } from '../interface.ts'
@@ -156,10 +155,11 @@ const texts = [
 ] as const
 
 function Settings({ path, namespace, reason, onSaved }: SettingsProps) {
-  const [pins, setPins] = useState<string>(namespace.pins)
-  const [typed, setTyped] = useState<Record<string, string>>(
-    Object.fromEntries(texts.map(([name]) => [name, namespace[name] ?? ''])),
-  )
+  const [pins, setPins] = useDraft(`${path} pins`, namespace.pins)
+  const first = Object.fromEntries(texts.map(([name]) => [name, namespace[name] ?? '']))
+  const [draft, setDraft] = useDraft(`${path} texts`, JSON.stringify(first))
+  const typed: Record<string, string> = JSON.parse(draft)
+  const setTyped = (next: Record<string, string>) => setDraft(JSON.stringify(next))
   const save = useAction(async () => {
     const written = texts.map(([name]) => [name, typed[name] === '' ? null : typed[name]])
     await ask('PATCH', path, { body: { pins, ...Object.fromEntries(written) } })

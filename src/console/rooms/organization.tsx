@@ -1,12 +1,11 @@
 /** An organization: its members with their roles, and its API keys. */
 
-import { useState } from 'preact/hooks'
 import type { ApiKeyList, OrganizationDetail } from '../../model/organization.ts'
 import { address } from '../address.ts'
 import { ask } from '../interface.ts'
 import { ApiKeys } from '../parts/api-keys.tsx'
 import { DangerousAction } from '../parts/dialog.tsx'
-import { Field, Form } from '../parts/field.tsx'
+import { Field, Form, useDraft } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { useMe } from '../parts/me.tsx'
 import { Action } from '../parts/parts.tsx'
@@ -22,9 +21,10 @@ export function Organization() {
   const me = useMe()
   const role = me.data?.organizations.find(({ organizationId }) => organizationId === id)?.role
   const isManager = me.data?.operator === true || role === 'owner' || role === 'admin'
+  const isOwner = me.data?.operator === true || role === 'owner'
   const reason = isManager ? undefined : 'Only an owner or admin of the organization may do this'
-  const [userId, setUserId] = useState('')
-  const [newRole, setNewRole] = useState('member')
+  const [userId, setUserId] = useDraft(`${id} member`)
+  const [newRole, setNewRole] = useDraft(`${id} role`, 'member')
   const add = useAction(async () => {
     await ask('PUT', `${path}/members/${encodeURIComponent(userId)}`, { body: { role: newRole } })
     setUserId('')
@@ -49,9 +49,9 @@ export function Organization() {
             <DangerousAction
               name="remove"
               label="Remove"
-              act={`Remove ${member.userId}`}
+              act={`Remove “${member.userId}”`}
               isSmall
-              reason={reason}
+              reason={member.role === 'owner' && !isOwner ? 'Only an owner of the organization may do this' : reason}
               onAct={async () => {
                 await ask('DELETE', `${path}/members/${encodeURIComponent(member.userId)}`)
                 organization.again()

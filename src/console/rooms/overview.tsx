@@ -2,6 +2,7 @@
 
 import type { Overview as OverviewBody } from '../../model/health.ts'
 import { hrefOf } from '../address.ts'
+import { base } from '../interface.ts'
 import { CallCharts } from '../parts/call-charts.tsx'
 import { HealthLine } from '../parts/health-line.tsx'
 import { NewNamespaceLink } from '../parts/me.tsx'
@@ -26,7 +27,7 @@ export function Overview() {
       name="overview"
       title="Overview"
       resource={overview}
-      request={{ path: '/overview', command: { words: ['status'] } }}
+      request={{ path: '/overview', command: { words: ['status'], operands: [`${location.origin}${base}`] } }}
       isEmpty={data?.connections.total === 0}
     >
       {data?.connections.total === 0 && (

@@ -42,6 +42,8 @@ const pathOf = (q: string, page: string) =>
 
 export function Servers() {
   const q = address.value.query.get('q') ?? ''
+  const me = useMe()
+  const mayRegister = me.data?.more === true || me.data?.namespaces.some(({ may }) => may.includes('servers:write'))
   const pages = usePages<Listed>(
     `servers ${q}`,
     numbered('servers', (page) => pathOf(q, page)),
@@ -60,6 +62,7 @@ export function Servers() {
       actions={
         <Action
           name="create"
+          reason={mayRegister === true ? undefined : 'Your key manages no namespace in which it could register one'}
           onClick={() => filter({ new: address.value.query.get('new') === null ? 'yes' : '' })}
           label="Register a server"
         />
@@ -83,7 +86,13 @@ export function Servers() {
 /** Registers a server by its URL, or by a whole entry as JSON. */
 function NewServer() {
   const [name, setName] = useDraft('server name')
-  const [source, setSource] = useDraft('server source')
+  const [draft, setDraft] = useDraft('server source')
+  const [source, setText] = useState(draft)
+  const setSource = (text: string) => {
+    setText(text)
+    // An entry may have headers in it, and a URL a key.
+    setDraft(/^https?:\/\/[^?@]*$/.test(text) ? text : '')
+  }
   const isUrl = /^https?:\/\//.test(source.trim())
   const create = useAction(async () => {
     const body = isUrl ? { mcpUrl: source.trim() } : parseJson(source)
@@ -171,8 +180,8 @@ export function Server() {
 
 /** Makes a connection to a server, or to a mock of it. */
 function ConnectTo({ name, me }: { readonly name: string; readonly me: Me | undefined }) {
-  const [chosen, setChosen] = useState('')
-  const [id, setId] = useState(name.replace(/^.*\//, ''))
+  const [chosen, setChosen] = useDraft(`${name} namespace`)
+  const [id, setId] = useDraft(`${name} id`, name.replace(/^.*\//, ''))
   const [isMock, setMock] = useState(false)
   const namespace = chosen === '' ? (me?.namespaces[0]?.name ?? '') : chosen
   const reason = reasonIn(me, namespace, 'connections:write', 'make connections here')

@@ -58,8 +58,9 @@ function useAnswers(text: string, round: number) {
 export function Tokens() {
   const { query } = address.value
   const given = query.get('policy')
-  const [draft, setDraft] = useDraft('policy', example)
-  const [policy, setPolicy] = useState(given ?? draft)
+  // A link with a policy has a draft of its own.
+  const [draft, setDraft] = useDraft(`policy ${given ?? ''}`, given ?? example)
+  const [policy, setPolicy] = useState(draft)
   const write = (text: string) => {
     setPolicy(text)
     setDraft(text)
@@ -201,7 +202,9 @@ function Allowed({ lint, coverage }: ReturnType<typeof useAnswers>) {
             </div>
           </li>
         ))}
-        {lint?.findings.length === 0 && <li class="muted">Nothing is wrong with it.</li>}
+        {lint?.findings.length === 0 && (
+          <li class="muted">Nothing is wrong with it{!lint.searched.complete && ', as far as was searched'}.</li>
+        )}
       </ul>
       {coverage !== undefined && (
         <details data-part="tools">
@@ -228,8 +231,8 @@ function Allowed({ lint, coverage }: ReturnType<typeof useAnswers>) {
             ))}
           </ul>
           <p class="muted">
-            {coverage.connections.length - allowed.length} connections have none
-            {coverage.nextCursor !== null && `, of the first ${listedConnections}`}.
+            {(summary?.connections.total ?? 0) - (summary?.connections.some ?? 0)} connections have none
+            {summary?.complete === false && ', as far as was searched'}.
           </p>
         </details>
       )}
