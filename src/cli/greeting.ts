@@ -46,7 +46,9 @@ export async function greeting(greeted: Greeted, fixtures: Fixtures, otherKey?: 
     `    -d '{"policy":[{"namespaces":"${namespace}","operations":"read","ttl":"10m"}]}' '${url}/tokens'`,
     '',
     ...mcpLines(url, fixtures, otherKey),
-    ...(link === undefined ? [] : [`The console: ${link} (signs you in once, within ten minutes)`]),
+    ...(link === undefined
+      ? []
+      : [`The console: ${link} (signs you in once, within ten minutes; later: ${url}/console)`]),
     `The documentation: ${url}/docs`,
     '',
   ].join('\n')

@@ -38,7 +38,9 @@ function picturedFiles(): string[] {
 }
 
 function styles(): string {
-  const text = readFileSync(join(root, 'src/console/style.css'), 'utf8')
+  const text = ['src/console/style.css', 'src/http/look.css']
+    .map((file) => readFileSync(join(root, file), 'utf8'))
+    .join('\n')
   return text.replaceAll(/\/\*[^]*?\*\//g, '').replaceAll(/\s+/g, ' ')
 }
 

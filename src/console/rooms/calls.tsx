@@ -286,7 +286,7 @@ export function Call() {
               ) : (
                 <>
                   {wordsOfRule(call.constraint)} The rule is <code>{call.constraint}</code>. To read it whole,{' '}
-                  <a href={`${hrefOf('tokens')}?${requestOf(call)}`}>explain the token</a>, or{' '}
+                  <a href={`${hrefOf('tokens')}?${requestOf(call)}&subject=token`}>explain the token</a>, or{' '}
                   <a href={`${hrefOf('tokens')}?${allowing(call)}`}>see a policy that allows this call alone</a>.
                 </>
               )}
