@@ -1,5 +1,6 @@
 /** The operator's listener: `/metrics` in the Prometheus text format, and `/ready`. */
 
+import { invalidRequest } from '../errors.ts'
 import { asPlatformError, errorResponse } from '../http/error-response.ts'
 import { createGuard, type GuardOptions } from '../http/guard.ts'
 import { endUnreadChunks } from '../http/respond.ts'
@@ -42,12 +43,24 @@ export async function serveMetrics(
       return Response.json({ status: 'unavailable', message: (error as Error).message }, { status: 503 })
     }
   }
+  /** One text for all that ask in one pass of the event loop: it takes milliseconds, for which everybody waits. */
+  let next: Promise<string> | undefined
+  const text = () => {
+    next ??= nextTurn().then(() => {
+      next = undefined
+      return metrics.text()
+    })
+    return next
+  }
   const guarded = (answer: () => Promise<Response> | Response) => async (request: Request) => {
     // The runtime closes a connection on which more was sent ahead while a request waits (`fairness/passes.ts`).
     await nextTurn()
     try {
       if (!/^[a-z0-9-]+(?::\d+)?$/i.test(request.headers.get('host') ?? '')) guard.check(request.headers)
-      return endUnreadChunks(request, await answer())
+      // Behind a long answer the end of the connection would take a part of it along.
+      if (request.headers.has('transfer-encoding'))
+        throw invalidRequest('this address takes no body: omit Transfer-Encoding')
+      return await answer()
     } catch (thrown) {
       return endUnreadChunks(request, errorResponse(asPlatformError(thrown)))
     }
@@ -61,7 +74,7 @@ export async function serveMetrics(
       development: false,
       routes: {
         '/metrics': guarded(
-          async () => new Response(await metrics.text(), { headers: { 'content-type': metrics.contentType } }),
+          async () => new Response(await text(), { headers: { 'content-type': metrics.contentType } }),
         ),
         '/ready': guarded(ready),
       },

@@ -97,6 +97,34 @@ export async function readBytes(request: Request, tooLarge: TooLarge): Promise<U
   return bytes
 }
 
+/**
+ * Milliseconds in which a body in chunks that nobody reads may end; a client sends the end with the head, or a moment
+ * later. Past it: the connection ends behind the answer.
+ */
+const unreadChunksMs = 50
+
+/**
+ * Waits for the end of a body in chunks that nobody reads, if there is one, and says whether it has ended. Behind an
+ * answer the runtime would parse it without end; and where the connection is closed before that end has arrived, the
+ * client loses what it has not received of the answer. Of a GET the runtime shows no body and no end.
+ */
+export async function hasUnreadChunksEnded(request: Request): Promise<boolean> {
+  if (request.bodyUsed || !request.headers.has('transfer-encoding')) return true
+  if (request.body === null) return false
+  try {
+    allowanceOf(request).takeAnnouncedBody() // 429
+  } catch {
+    return false
+  }
+  const { promise: late, resolve } = Promise.withResolvers<boolean>()
+  const timer = setTimeout(() => resolve(false), unreadChunksMs)
+  const ended = request.bytes().then(
+    () => true,
+    () => false,
+  )
+  return Promise.race([ended, late]).finally(() => clearTimeout(timer))
+}
+
 /** Any parameters are accepted, `charset` included; the body must be UTF-8 in any case. */
 export function isJson(contentType: string | null | undefined): boolean {
   return contentType === 'application/json' || mediaType(contentType) === 'application/json'

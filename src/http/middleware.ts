@@ -15,7 +15,7 @@ import { refuseManyParameters } from './query.ts'
 import { endUnreadChunks } from './respond.ts'
 import { operationOf } from './route.ts'
 
-/** Ours: announced bytes of a body that postern did not read because it refused the request; the runtime would receive them all the same. Past it: postern closes the connection after a 404, 413 or 429. Behind chunks that nobody read it closes the connection after any answer. */
+/** Ours: announced bytes of a body that postern did not read because it refused the request; the runtime would receive them all the same. Past it: postern closes the connection after a 404, 413 or 429. It also closes the connection after it refused a request without reading its chunks. */
 const unreadBodyBytesMax = 64 * 1024
 
 /** While the store cannot be written, every request would log it. Within it: it is logged once. */
@@ -89,7 +89,9 @@ export function createMiddleware({ guard, log, observe, clock }: MiddlewareOptio
       try {
         corsHeaders = guard.check(request.headers, request.url)
         refuseManyParameters(request.url)
-        const ready = corsHeaders === undefined ? respond?.(request, () => idOf(request)) : undefined
+        // The router waits for the end of chunks that nobody reads.
+        const isReady = corsHeaders === undefined && !request.headers.has('transfer-encoding')
+        const ready = isReady ? respond?.(request, () => idOf(request)) : undefined
         if (ready === undefined) return ordinary()
         if (!(ready instanceof Promise)) return finish(request, ready, started)
         return ready

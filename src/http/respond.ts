@@ -47,8 +47,8 @@ export function jsonResponse(body: Uint8Array | string, headers: Record<string, 
 
 /**
  * The response, behind which the connection ends if the request has chunks that nobody reads. The runtime would parse
- * them without end: 40 clients that sent them one byte each held everybody for 300 ms. Clients send chunks where they
- * do not know a length, and hardly any does.
+ * them without end: 40 clients that sent them one byte each held everybody for 300 ms. The end of a connection may take
+ * a part of a long response along; one that is not an error has waited for the chunks (`hasUnreadChunksEnded`).
  */
 export function endUnreadChunks(request: Request, response: Response): Response {
   if (request.headers.has('transfer-encoding') && !request.bodyUsed) response.headers.set('connection', 'close')

@@ -9,6 +9,7 @@ import { notFound, PlatformError, unauthorized } from '../errors.ts'
 import { Allowance, openAllowance } from '../fairness/allowance.ts'
 import type { Fairness } from '../fairness/fairness.ts'
 import { type Operation, type OperationId, operationEntries, operations } from '../operations.ts'
+import { hasUnreadChunksEnded } from './body.ts'
 import type { ClientSockets } from './client-sockets.ts'
 import { contradictsBearer } from './credential.ts'
 import type { Handler, Handlers } from './handler.ts'
@@ -110,19 +111,28 @@ async function answerWithin(
   const allowance = new Allowance(fairness, request, sockets.addressOf, operation)
   openAllowance(request, allowance)
   try {
-    const { isPublic, isVisit } = operation.costs
+    const { isPublic, isVisit, bodyBytesMax } = operation.costs
     if (isPublic === true) await allowance.belongsToStranger() // 429
     if (isVisit === true) {
       await allowance.pass() // 429
       allowance.requireClient()
     }
+    // Before it works: it may wait for a server for minutes.
+    if (bodyBytesMax === 0 && !(await hasUnreadChunksEnded(request))) throw needlessBody()
     return await handle(request)
   } catch (thrown) {
-    return answerError(request, thrown, operation.errors)
+    const response = answerError(request, thrown, operation.errors)
+    if (!(await hasUnreadChunksEnded(request))) response.headers.set('connection', 'close')
+    return response
   } finally {
     allowance.end()
   }
 }
+
+const needlessBody = () =>
+  new PlatformError('invalid_request', 'this operation takes no body: omit Transfer-Encoding', {
+    headers: { connection: 'close' },
+  })
 
 /**
  * `normalize: false`: otherwise the framework removes unknown fields silently. Only the root instance's settings apply.

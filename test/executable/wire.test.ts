@@ -216,6 +216,14 @@ describe('after a request that is refused', () => {
   }
 })
 
+test('nobody loses a part of a long answer behind chunks', async () => {
+  using place = workplace()
+  await using server = await startServer(place)
+  const get = (end: string) =>
+    exchange(server, `GET /openapi.json HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n${end}`)
+  for (const end of ['', '0\r\n\r\n']) expect(await get(end)).toMatch(/^HTTP\/1\.1 400.*omit Transfer-Encoding"\}$/s)
+})
+
 test('the system receives a bounded part of a connection ahead of the server (needs ss)', async () => {
   using place = workplace()
   await using server = await startServer(place, ['--metrics-listen', '127.0.0.1:0'])

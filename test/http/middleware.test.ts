@@ -391,11 +391,14 @@ test('a connection ends behind an answer whose request has chunks that nobody re
     const chunked = bearer(key, { 'transfer-encoding': 'chunked', 'content-type': 'application/json' })
     return (await platform.fetch(path, { ...init, ...chunked })).headers.get('connection') === 'close'
   }
-  const post = { method: 'POST', body: '{}' }
-  expect(await closes('/connect/ada/none/mcp', post, 'nobody-with-a-key-of-32-characters')).toBe(true)
-  expect(await closes('/connect/ada/none/mcp', post)).toBe(true)
-  expect(await closes('/me', {})).toBe(true)
-  expect(await closes('/connect/ada', {})).toBe(true)
-  expect(await closes(`/${'a'.repeat(3000)}`, post)).toBe(true)
-  expect(await closes('/tokens', post)).toBe(false)
+  const ended = { method: 'POST', body: '{}' }
+  const endless = () => ({ method: 'POST', body: new ReadableStream<Uint8Array>() })
+  expect(await closes(`/${'a'.repeat(3000)}`, endless())).toBe(true)
+  for (const path of ['/connect/ada/none/mcp', '/nowhere']) {
+    expect(await closes(path, endless())).toBe(true)
+    expect(await closes(path, endless(), 'nobody-with-a-key-of-32-characters')).toBe(true)
+    // A client that has sent all of it loses nothing.
+    expect(await closes(path, ended)).toBe(false)
+  }
+  expect(await closes('/tokens', ended)).toBe(false)
 })
