@@ -18,7 +18,8 @@ describe('lines to paste, and dev', () => {
       .split('\n\n')
       .filter((block) => block.trim().startsWith('curl'))
     expect(curls.length).toBe(3)
-    const [, link = ''] = /^The console: (\S+) \(signs you in once, within ten minutes; later: \S+\/console\)$/m.exec(server.stdout()) ?? []
+    const [, link = ''] =
+      /^The console: (\S+) \(signs you in once, within ten minutes; later: \S+\/console\)$/m.exec(server.stdout()) ?? []
     expect(await (await fetch(link)).text()).toContain('Sign in as ada?')
     expect(server.stdout()).toMatch(/^ {2}echo \S+ \| postern login \S+\n {2}postern tool list -n \S+\n/m)
     for (const curl of curls) {

@@ -16,6 +16,7 @@ import { serverOf } from '../parts/new-connection.tsx'
 import { Action, Elsewhere, Facts, When, Wrong } from '../parts/parts.tsx'
 import { Pins } from '../parts/pins.tsx'
 import { Room } from '../parts/room.tsx'
+import { SomeRows } from '../parts/some-rows.tsx'
 import { useAction, useResource } from '../resource.ts'
 
 export function Connection() {
@@ -128,9 +129,6 @@ function OwnHealth({ namespace, path, health: { now, change, error } }: PartProp
   )
 }
 
-/** Tools that are shown at first. Past it: as many more with each press. */
-const toolsMax = 150
-
 interface ListedTool {
   readonly name: string
   readonly description?: string
@@ -140,7 +138,6 @@ function Tools({ namespace, id, path, health: { now, isRead } }: PartProps & { r
   // Its server is not asked before somebody has signed in to it: it would only refuse.
   const isClosed = now?.action?.kind === 'sign-in' || now?.action?.kind === 'input'
   const tools = useResource<{ tools: ListedTool[] }>(isClosed || !isRead ? null : `${path}/.tools`)
-  const [shown, setShown] = useState(toolsMax)
   return (
     <section data-part="tools">
       <h2>Tools {tools.data !== undefined && <small class="muted">{tools.data.tools.length}</small>}</h2>
@@ -156,21 +153,17 @@ function Tools({ namespace, id, path, health: { now, isRead } }: PartProps & { r
         </p>
       ) : (
         <ul class="rows pairs">
-          {tools.data?.tools.slice(0, shown).map((tool) => (
-            <li key={tool.name} data-id={tool.name}>
-              <a href={hrefOf('connections', namespace, id, 'tools', tool.name)}>
-                <Foreign text={tool.name} code />
-              </a>
-              <Foreign as="span" class="muted" text={tool.description ?? ''} />
-            </li>
-          ))}
-          {(tools.data?.tools.length ?? 0) > shown && (
-            <li>
-              <Action name="more" onClick={() => setShown(shown + toolsMax)}>
-                Show more of {tools.data?.tools.length}
-              </Action>
-            </li>
-          )}
+          <SomeRows
+            items={tools.data?.tools ?? []}
+            row={(tool) => (
+              <li key={tool.name} data-id={tool.name}>
+                <a href={hrefOf('connections', namespace, id, 'tools', tool.name)}>
+                  <Foreign text={tool.name} code />
+                </a>
+                <Foreign as="span" class="muted" text={tool.description ?? ''} />
+              </li>
+            )}
+          />
           {tools.data?.tools.length === 0 && <li>Its server has no tools that you may call.</li>}
         </ul>
       )}

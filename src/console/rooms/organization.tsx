@@ -9,7 +9,9 @@ import { Field, Form, useDraft } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { useMe } from '../parts/me.tsx'
 import { Action } from '../parts/parts.tsx'
+import { AsText } from '../parts/request.tsx'
 import { Room } from '../parts/room.tsx'
+import { rowsMax, SomeRows } from '../parts/some-rows.tsx'
 import { useAction, useResource } from '../resource.ts'
 
 const roles = ['member', 'admin', 'owner']
@@ -40,29 +42,33 @@ export function Organization() {
       request={{ path, command: { words: ['org', 'get'], operands: [id] } }}
     >
       <h2>Members</h2>
-      <ul class="rows" data-part="rows" data-end="true">
-        {data?.members.map((member) => (
-          <li key={member.userId} data-id={member.userId} class="spread">
-            <span>
-              <Foreign text={member.userId} /> <span class="muted">{member.role}</span>
-            </span>
-            <DangerousAction
-              name="remove"
-              label="Remove"
-              act={`Remove “${member.userId}”`}
-              isSmall
-              reason={member.role === 'owner' && !isOwner ? 'Only an owner of the organization may do this' : reason}
-              onAct={async () => {
-                await ask('DELETE', `${path}/members/${encodeURIComponent(member.userId)}`)
-                organization.again()
-              }}
-            >
-              <p>
-                <Foreign text={member.userId} /> loses the namespaces of {id} at once, as do all tokens that act for it.
-              </p>
-            </DangerousAction>
-          </li>
-        ))}
+      <ul class="rows" data-part="rows" data-end={(data?.members.length ?? 0) <= rowsMax}>
+        <SomeRows
+          items={data?.members ?? []}
+          row={(member) => (
+            <li key={member.userId} data-id={member.userId} class="spread">
+              <span>
+                <Foreign text={member.userId} /> <span class="muted">{member.role}</span>
+              </span>
+              <DangerousAction
+                name="remove"
+                label="Remove"
+                act={`Remove “${member.userId}”`}
+                isSmall
+                reason={member.role === 'owner' && !isOwner ? 'Only an owner of the organization may do this' : reason}
+                onAct={async () => {
+                  await ask('DELETE', `${path}/members/${encodeURIComponent(member.userId)}`)
+                  organization.again()
+                }}
+              >
+                <p>
+                  <Foreign text={member.userId} /> loses the namespaces of {id} at once, as do all tokens that act for
+                  it.
+                </p>
+              </DangerousAction>
+            </li>
+          )}
+        />
       </ul>
       <Form title="Add a member, or change a role" onSend={() => void (reason === undefined && add.run())}>
         <Field name="userId" label="User" value={userId} onInput={setUserId} isRequired error={add.error?.message} />
@@ -80,6 +86,7 @@ function OrganizationKeys({ path }: { readonly path: string }) {
     <section>
       <h2>API keys of the organization</h2>
       <ApiKeys path={`${path}/api-keys`} keys={keys} />
+      <AsText request={{ path: `${path}/api-keys` }} />
     </section>
   )
 }

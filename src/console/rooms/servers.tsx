@@ -14,6 +14,7 @@ import { NamespaceChoice, reasonIn, useMe } from '../parts/me.tsx'
 import { ConnectionId, createConnection } from '../parts/new-connection.tsx'
 import { Action, Facts, Wrong } from '../parts/parts.tsx'
 import { Room } from '../parts/room.tsx'
+import { SomeRows } from '../parts/some-rows.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { useAction, useResource } from '../resource.ts'
 
@@ -165,12 +166,15 @@ export function Server() {
           <p class="muted">Nobody has asked the server for its tools yet.</p>
         ) : (
           <ul class="rows pairs">
-            {data.tools.map((tool) => (
-              <li key={tool.name} data-id={tool.name}>
-                <Foreign text={tool.name} code />
-                <Foreign as="span" class="muted" text={tool.description ?? ''} />
-              </li>
-            ))}
+            <SomeRows
+              items={data.tools}
+              row={(tool) => (
+                <li key={tool.name} data-id={tool.name}>
+                  <Foreign text={tool.name} code />
+                  <Foreign as="span" class="muted" text={tool.description ?? ''} />
+                </li>
+              )}
+            />
           </ul>
         )}
       </section>
