@@ -100,7 +100,9 @@ export function Namespace() {
   const namespace = useResource<NamespaceDetail>(path)
   const me = useMe()
   const leads = me.data?.namespaces.find((one) => one.name === name)?.leads === true
-  const reason = leads ? undefined : 'Only its user, or an owner or admin of its organization, may do this'
+  const reason = leads
+    ? undefined
+    : 'Only the user who owns this namespace, or an owner or admin of its organization, may do this'
   const { data } = namespace
   return (
     <Room
