@@ -527,8 +527,8 @@ describe('a server', () => {
       [priya, 'DELETE /servers/lab-one/thing', 404, 'Server not found'],
       [ada, 'DELETE /servers/lab-one/none', 404, 'Server not found'],
       [ada, 'PUT /servers/nowhere/thing', 404, 'Namespace not found'],
-      [linus, 'PUT /servers/northwind/new', 403, expect.stringContaining('Only the user who owns this namespace')],
-      [linus, 'DELETE /servers/northwind/weather', 403, expect.stringContaining('Only the user who owns this namespace')],
+      [linus, 'PUT /servers/northwind/new', 403, expect.stringContaining('Only the user who owns')],
+      [linus, 'DELETE /servers/northwind/weather', 403, expect.stringContaining('Only the user who owns')],
     ] as const)
       expect({ request, ...(await api(request)) }).toMatchObject({ request, status, body: { error } })
     const reader = await mint({ policy: [{ operations: 'read' }] })
