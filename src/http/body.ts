@@ -97,10 +97,7 @@ export async function readBytes(request: Request, tooLarge: TooLarge): Promise<U
   return bytes
 }
 
-/**
- * Milliseconds in which a body in chunks that nobody reads may end; a client sends the end with the head, or a moment
- * later. Past it: the connection ends behind the answer.
- */
+/** Ours: milliseconds in which the end of a chunked body must arrive if the operation takes no body; a client sends this end with the head, or a moment later. Past it: 400, and postern closes the connection. For a `GET` in chunks it does so at once. */
 const unreadChunksMs = 50
 
 /**
