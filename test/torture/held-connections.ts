@@ -37,14 +37,19 @@ export const heldConnections: Trial = {
     let open = 0
     let opened = 0
     let lastClosed = 0
+    let answered = 0
     const hold = async (isHalf: boolean): Promise<void> => {
       const { promise, resolve } = Promise.withResolvers<void>()
+      let hasAnswer = false
       const socket = await Bun.connect({
         hostname: '127.0.0.1',
         port,
         socket: {
           open: (socket) => void socket.write(isHalf ? get.slice(0, 40) : get),
-          data() {},
+          data() {
+            if (!hasAnswer) answered += 1
+            hasAnswer = true
+          },
           close: () => resolve(),
           error: () => resolve(),
         },
@@ -60,9 +65,10 @@ export const heldConnections: Trial = {
       // Closed by the server: as long as the trial lasts, another takes its place.
       if (performance.now() < until) await hold(isHalf)
     }
-    const held = Array.from({ length: times }, (_, i) => hold(i < times * halfOpenShare))
-    // All of them ask at once, from the network of the other one, which on a busy machine gets 429 for it.
-    while ((await other.send(request))?.status === 429);
+    const halfOpen = Math.ceil(times * halfOpenShare)
+    const held = Array.from({ length: times }, (_, i) => hold(i < halfOpen))
+    // All of them ask at once, from the network of the other one, which on a busy machine gets 429 until all are answered.
+    while ((await other.send(request))?.status === 429 || answered < times - halfOpen) await Bun.sleep(1)
     const latencies: number[] = []
     let most = 0
     let memory = 0
