@@ -10,6 +10,7 @@ import { receivedInPass } from '../fairness/passes.ts'
 import { jsonDepthMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
 import { bodyProblemText, type Validator } from '../schema/check.ts'
 import { type JsonResult, parsing } from '../schema/json.ts'
+import { within } from '../within.ts'
 
 export interface BodyBounds {
   /** The maximum nesting of objects and lists. */
@@ -113,13 +114,11 @@ export async function hasUnreadChunksEnded(request: Request): Promise<boolean> {
   } catch {
     return false
   }
-  const { promise: late, resolve } = Promise.withResolvers<boolean>()
-  const timer = setTimeout(() => resolve(false), unreadChunksMs)
   const ended = request.bytes().then(
     () => true,
     () => false,
   )
-  return Promise.race([ended, late]).finally(() => clearTimeout(timer))
+  return within(unreadChunksMs, ended, () => false)
 }
 
 /** Any parameters are accepted, `charset` included; the body must be UTF-8 in any case. */

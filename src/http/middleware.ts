@@ -79,7 +79,8 @@ export function createMiddleware({ guard, log, observe, clock }: MiddlewareOptio
     wrap: (route, answerError, respond) => (request) => {
       const started = clock.monotonic()
       let corsHeaders: Record<string, string> | undefined
-      const finished = (response: Response) => finish(request, withHeaders(request, response, corsHeaders), started)
+      const finished = (response: Response) =>
+        finish(request, endUnreadChunks(request, withHeaders(request, response, corsHeaders)), started)
       const failed = (thrown: unknown) => finished(answerError(request, thrown))
       const ordinary = () => {
         const early = corsHeaders === undefined ? undefined : preflight(request, corsHeaders)
@@ -115,7 +116,6 @@ export function createMiddleware({ guard, log, observe, clock }: MiddlewareOptio
 
   function finish(request: Request, response: Response, started: number): Response {
     const now = clock.monotonic()
-    endUnreadChunks(request, response)
     // 502 and 504 are failures of an upstream, and are visible in the connection's state and in the metrics.
     if (response.status === 500 || (response.status === 503 && now >= quietUntil)) {
       if (response.status === 503) quietUntil = now + unavailableLogIntervalMs
