@@ -117,7 +117,7 @@ interface Bursts<T> {
   /** Whether an event that arrives now is heard. */
   readonly isWanted: (one: T) => boolean
   readonly hear: (came: readonly T[]) => void
-  /** Of events that wait. Past it: the first are let go, and `lose` is called. */
+  /** The largest number of events that wait. Past it: the first are dropped, and `lose` is called. */
   readonly most: number
   readonly lose: () => void
 }

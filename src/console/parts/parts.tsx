@@ -86,7 +86,7 @@ export function Busy() {
   ) : null
 }
 
-/** What went wrong with an action: its words, the request, and the way out. */
+/** The error of an action: its message, the id of the request, and a link to the setup that would help. */
 export function Wrong({ error }: { readonly error: Error | undefined }) {
   if (error === undefined) return null
   const { requestId, setupUrl } = error instanceof Refused ? error : {}

@@ -34,13 +34,13 @@ const plain = (json: string) =>
   )
 
 /** The method, where curl and `postern api` would take another one. */
-const toldMethod = ({ method = 'GET', body }: Request) =>
+const explicitMethod = ({ method = 'GET', body }: Request) =>
   method === (body === undefined ? 'GET' : 'POST') ? undefined : method
 
 export function curlOf(request: Request): string {
   const { path, body } = request
   const given = body === undefined ? [] : ["-H 'Content-Type: application/json'", `-d ${shellWord(plain(body))}`]
-  const method = toldMethod(request)
+  const method = explicitMethod(request)
   const verb = method === undefined ? [] : [`-X ${method}`]
   const url = shellWord(`${location.origin}${base}${path}`)
   return ['curl', ...verb, '-H "Authorization: Bearer $POSTERN_TOKEN"', ...given, url].join(' ')
@@ -59,7 +59,7 @@ export function commandOf({ words, options = {}, operands = [] }: Command): stri
 /** The command that sends a request as it is. */
 function apiCommand(request: Request): Command {
   const { path, body } = request
-  const method = toldMethod(request)
+  const method = explicitMethod(request)
   const options = { ...(method !== undefined && { method }), ...(body !== undefined && { body: plain(body) }) }
   return { words: ['api'], options, operands: [path] }
 }
