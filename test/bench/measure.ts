@@ -73,6 +73,8 @@ export function micro(figure: number): string {
 /** One of the servers of this folder, which prints its port. */
 export async function startScript(name: string, ...args: readonly string[]) {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, name), ...args], { stdout: 'pipe' })
+  // It would outlive a measurement that fails, and keep its output open.
+  process.once('exit', () => child.kill())
   const { value } = await child.stdout.getReader().read()
   return { pid: child.pid, port: Number(Buffer.from(value ?? '').toString()), stop: () => child.kill() }
 }
