@@ -32,46 +32,31 @@ export interface Message {
 }
 
 /**
- * Reads the message of a request. Resolves with a 400 response if its headers contradict its body. Throws PlatformError
- * (400, 413, 429).
+ * Reads the message of a request, and parses it in turns. Resolves with a 400 response if its headers contradict its
+ * body. Throws PlatformError (400, 413, 429).
  */
 export async function readMessage(request: Request): Promise<Message | Response> {
-  const read = await readBody(request)
-  const era = await eraOf(read, request.headers)
-  if (era instanceof Response) return era
-  return era === read.era ? read : { ...read, era }
-}
-
-/** Reads the body, and parses it in turns. Throws PlatformError (400, 413, 429). */
-async function readBody(request: Request): Promise<Message> {
   const bytes = await readBytes(request, bodyTooLarge)
-  if (!isJson(request.headers.get('content-type'))) {
+  const { headers } = request
+  if (!isJson(headers.get('content-type'))) {
     throw new PlatformError('parse_error', 'content-type: must be application/json')
   }
   const allowance = allowanceOf(request)
-  return allowance.run(parsingMessage(bytes, allowance))
+  const message = await allowance.run(parsingMessage(bytes, allowance))
+  if (isPlainlyHandshake(message, headers)) return message
+  const era = await eraOf(message, headers)
+  return era instanceof Response ? era : { ...message, era }
 }
 
-/**
- * `marked`: a number that parsers may read differently (one of 20 digits, say) becomes NaN in our copy, so that no rule
- * is evaluated on a value that the upstream may not see. The upstream receives the original text.
- */
-const rpcJsonBounds = {
-  depthMax: rpcDepthMax,
-  keysMax: rpcKeysMax,
-  valuesMax: rpcValuesMax,
-  numbers: 'marked',
-} as const
-
-/**
- * Parses a body, as work in steps. Its era is set to `handshake` until `eraOf` has decided. Throws
- * PlatformError.
- */
+/** Parses a body, as work in steps. Its era is `handshake` until `eraOf` has decided. Throws PlatformError. */
 export function* parsingMessage(
   bytes: Uint8Array<ArrayBuffer>,
   owner?: JsonBounds['owner'],
 ): Generator<number, Message> {
-  const read = yield* parsing(bytes, { ...rpcJsonBounds, owner })
+  // `marked`: a number that parsers may read differently (one of 20 digits, say) becomes NaN in our copy, so that no
+  // rule is evaluated on a value that the upstream may not see. The upstream receives the original text.
+  const bounds = { depthMax: rpcDepthMax, keysMax: rpcKeysMax, valuesMax: rpcValuesMax }
+  const read = yield* parsing(bytes, { ...bounds, numbers: 'marked', owner })
   if ('problem' in read) throw new PlatformError('parse_error', bodyProblemText(read.problem))
   const { value } = read
   if (Array.isArray(value))
@@ -193,7 +178,6 @@ let official: typeof import('@modelcontextprotocol/server') | undefined
  * missing.
  */
 export async function eraOf(message: Message, headers: Headers): Promise<Message['era'] | Response> {
-  if (isPlainlyHandshake(message, headers)) return 'handshake'
   official ??= await import('@modelcontextprotocol/server')
   const protocolVersionHeader = headers.get('mcp-protocol-version') ?? undefined
   const mcpMethodHeader = headers.get('mcp-method') ?? undefined
