@@ -70,7 +70,8 @@ interface Exchange {
   readonly message: Message
   readonly headers: Headers
   readonly progress: CallProgress
-  readonly pins: PinsSetting
+  /** As they were set when the message was allowed; `off` until then. */
+  pins: PinsSetting
 }
 
 /** Authorizes a request by its credential and path, before the body is read. Throws 401, 404, 403. */
@@ -149,7 +150,7 @@ export function forward(
 async function forwardAllowed(deps: GatewayDeps, call: AuthorizedCall, exchange: Exchange): Promise<Response> {
   const { message, progress } = exchange
   const allowed = await authorizeMessage(deps, call, exchange)
-  const pins = await requirePins(deps, allowed, exchange)
+  exchange.pins = await requirePins(deps, allowed, exchange)
   // Not before: a token that may call nothing does not keep its key from calling.
   const wait = message.method === 'tools/call' ? deps.calls.take(rateNameOf(call.context.caller)) : 0
   if (wait > 0) {
@@ -157,12 +158,12 @@ async function forwardAllowed(deps: GatewayDeps, call: AuthorizedCall, exchange:
     throw new PlatformError('call_rate', text, { id: message.id, retryAfter: wait })
   }
   const isMocked = allowed.connection.stored.connection.mock?.enabled === true
-  const response = await (isMocked ? answerFromMock : sendUpstream)(deps, allowed, { ...exchange, pins })
+  const response = await (isMocked ? answerFromMock : sendUpstream)(deps, allowed, exchange)
   progress.isAnswered = true
   try {
     // A mock may delay its answer, and an upstream may take its time. A caller that was revoked meanwhile receives
     // nothing of the result.
-    if (!isFresh(deps, allowed.context)) await requireSamePins(deps, await allowed.renew(), { ...exchange, pins })
+    if (!isFresh(deps, allowed.context)) await requireSamePins(deps, await allowed.renew(), exchange)
     return response
   } catch (thrown) {
     await response.body?.cancel()

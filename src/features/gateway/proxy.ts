@@ -46,7 +46,8 @@ export function createProxy(upstream: Upstream, sessions: Sessions, timeoutMs: n
       const found = resolveSession(sessions, post, call)
       const session = found instanceof Promise ? await found : found
       call.progress.sessionId = idOf(session)
-      const received = await sendWithRetry(sessions, post, call, session)
+      const first = await post(call, call.message.bytes, sessionHeaders(call, session))
+      const received = isRefusedIn(session, first) ? await sendAgain(sessions, post, call, session, first) : first
       // Before clientResponse(): once that has begun a stream, throwing here would leak its slot.
       const sessionId = clientSessionId(sessions, call, session, received)
       const hasClientSession = session !== undefined && 'clientId' in session
@@ -71,22 +72,27 @@ function platformSession(sessions: Sessions, post: Post, call: UpstreamCall) {
 }
 
 /**
- * Sends the message. If the upstream no longer knows the platform session (404), opens a new one and sends again. An
- * upstream that had no sessions may have been restarted with them: then it answers 400 (MCP, session management). A
- * `tools/call` is not repeated: its answer does not prove that nothing was executed, so the caller must decide.
+ * Whether the upstream no longer knows the platform session (404). One that had no sessions may have been restarted with
+ * them: then it answers 400 (MCP, session management).
  */
-async function sendWithRetry(
+function isRefusedIn(session: Session, { status }: UpstreamResponse): session is PlatformSession {
+  return session !== undefined && !('clientId' in session) && status === (session.id === null ? 400 : 404)
+}
+
+/**
+ * Opens a new session, and sends the message in it. A `tools/call` is not repeated: the answer does not prove that
+ * nothing was executed, so the caller must decide.
+ */
+async function sendAgain(
   sessions: Sessions,
   post: Post,
   call: UpstreamCall,
-  session: Session,
+  former: PlatformSession,
+  response: UpstreamResponse,
 ): Promise<UpstreamResponse> {
   const { message, holder, sessionOwner } = call
-  const response = await post(call, message.bytes, sessionHeaders(call, session))
-  if (session === undefined || 'clientId' in session) return response
-  const hadNone = session.id === null
-  if (response.status !== (hadNone ? 400 : 404)) return response
-  sessions.forget(holder.keyId, sessionOwner, session)
+  const hadNone = former.id === null
+  sessions.forget(holder.keyId, sessionOwner, former)
   const renewed = await platformSession(sessions, post, call)
   if (hadNone && renewed.id === null) return response
   if (message.method === 'tools/call') {
