@@ -147,7 +147,8 @@ export class Exchange implements ResponseHandler {
   }
 
   onWrite(): void {
-    this.#request.onWrite?.()
+    const { progress } = this.#request
+    if (progress !== undefined) progress.isSent = true
   }
 
   mayBegin(): Promise<void> | undefined {

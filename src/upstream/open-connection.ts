@@ -147,21 +147,22 @@ class SocketConnection implements HttpConnection {
   }
 
   #sendWhenAllowed(receiver: ResponseHandler): void {
-    const send = () => {
-      this.#hasBegun = true
-      this.#write()
+    const allowed = receiver.mayBegin()
+    if (allowed === undefined) {
+      this.#send()
+      return
     }
     // Meanwhile the exchange may have ended, and another one may have the connection.
-    const ifItIsThis = (act: () => void) => {
-      if (this.#receiver === receiver && !this.#isClosed) act()
-    }
-    const allowed = receiver.mayBegin()
-    if (allowed === undefined) ifItIsThis(send)
-    else
-      allowed.then(
-        () => ifItIsThis(send),
-        (error) => ifItIsThis(() => this.#fail(error)),
-      )
+    const isStillThis = () => this.#receiver === receiver && !this.#isClosed
+    allowed.then(
+      () => isStillThis() && this.#send(),
+      (error) => isStillThis() && this.#fail(error),
+    )
+  }
+
+  #send(): void {
+    this.#hasBegun = true
+    this.#write()
   }
 
   /** The attempt to connect has ended, one way or the other. */

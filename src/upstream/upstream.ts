@@ -39,8 +39,8 @@ export interface UpstreamRequest {
    * sent; `send` rejects with what it rejects with.
    */
   readonly requireAccess?: () => Promise<void> | undefined
-  /** Called before the first byte is written: from then on the server may execute the request. */
-  readonly onWrite?: () => void
+  /** `isSent` is set before the first byte is written: from then on the server may execute the request. */
+  readonly progress?: { isSent: boolean }
   /** Milliseconds until the response head must have arrived, name look-up included. */
   readonly timeoutMs: number
   /**

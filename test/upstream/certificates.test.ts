@@ -70,8 +70,10 @@ test('a server that renegotiates has the request already, which is not asked abo
       asked += 1
       return asked === 1 ? undefined : Promise.reject(unauthorized())
     },
-    onWrite() {
-      written += 1
+    progress: {
+      set isSent(_: boolean) {
+        written += 1
+      },
     },
   })
   expect([response.status, asked, written]).toEqual([200, 1, 1])

@@ -26,12 +26,8 @@ export function createPost(upstream: Upstream, timeoutMs: number): Post {
       if (checked !== undefined) await checked
       const headers = forwardedHeaders(call, more)
       if (credentials !== undefined) headers['authorization'] = `Bearer ${credentials.accessToken}`
-      const response = await upstream.send({
-        ...{ url, headers, body, timeoutMs, holder, via, signal, requireAccess },
-        onWrite: () => {
-          progress.isSent = true
-        },
-      })
+      const request = { url, headers, body, timeoutMs, holder, via, signal, requireAccess, progress }
+      const response = await upstream.send(request)
       if (response.status === 403) {
         const wanted = await wantedScope(response)
         if (wanted !== undefined) await credentials?.wants(wanted)

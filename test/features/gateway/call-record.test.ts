@@ -50,9 +50,9 @@ function problemsOf(...paths: string[]): readonly string[] {
 /** What the server answers to `tools/call`; a text of events is a stream. */
 let answer: string | ((asked: string) => string) = ''
 const upstream: Upstream = {
-  async send({ body: asked = '', onWrite }) {
+  async send({ body: asked = '', progress }) {
     const text = typeof answer === 'string' ? answer : answer(Buffer.from(asked).toString())
-    onWrite?.()
+    if (progress !== undefined) progress.isSent = true
     const bytes = new TextEncoder().encode(text)
     if (text.startsWith('{')) return { status: 200, headers: { 'content-type': 'application/json' }, body: bytes }
     const body = new ReadableStream<Uint8Array>({
@@ -492,7 +492,7 @@ describe('the outcome of a call', () => {
       const open: Upstream = {
         async send(request) {
           if (!Buffer.from(request.body ?? []).includes('tools/call')) return upstream.send(request)
-          request.onWrite?.()
+          if (request.progress !== undefined) request.progress.isSent = true
           const body = new ReadableStream({ start: (controller) => controller.enqueue(Buffer.from(said)) })
           return { status: 200, headers: { 'content-type': 'text/event-stream' }, body }
         },

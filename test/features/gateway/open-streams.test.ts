@@ -42,9 +42,9 @@ async function start(options: TestPlatformOptions = {}): Promise<void> {
       return () => void ticks.splice(ticks.indexOf(act), 1)
     },
     upstream: {
-      async send({ onWrite }) {
+      async send({ progress }) {
         if (!isThere) throw new UpstreamError('down', 'it is not there yet')
-        onWrite?.()
+        if (progress !== undefined) progress.isSent = true
         const body = new ReadableStream<Uint8Array>({
           start(controller) {
             upstream = controller
