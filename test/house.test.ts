@@ -96,7 +96,7 @@ describe('only one place', () => {
     [/^tweetnacl$/, ['auth/signature.ts']],
     [/^lmdb$/, ['storage/lmdb/library.ts', 'storage/lmdb/root.ts']],
     [/^storage\/lmdb\/store\.ts$/, ['maintenance/copy.ts', 'maintenance/data-folder.ts']],
-    [/^fast-lane\//, ['app.ts', 'fast-lane/fast-lane.ts', 'fast-lane/pages.ts', 'fast-lane/versioned-lane.ts']],
+    [/^fast-lane\//, ['app.ts', 'fast-lane/fast-lane.ts', 'fast-lane/versioned-lane.ts']],
   ]
   for (const [what, importers] of only) {
     test(`imports ${what.source}`, () => expect(importersOf(what)).toEqual([...importers]))

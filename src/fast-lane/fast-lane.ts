@@ -14,17 +14,16 @@ import {
   type RequestContext,
 } from '../auth/authorizer.ts'
 import type { Clock } from '../clock.ts'
-import type { Page, PreparedList } from '../features/connections/connection-lists.ts'
+import type { ConnectionLists, Page, PreparedList } from '../features/connections/connection-lists.ts'
 import { pathOf } from '../http/path.ts'
 import { privateJson } from '../http/respond.ts'
 import { responseInOnePieceBytesMax } from '../limits.ts'
 import { policyBytes } from '../policy/block.ts'
-import { directoryVersionKey, keyOf } from '../storage/keys.ts'
 import type { LocalReads } from '../storage/store.ts'
 import { createAdmissions } from './admissions.ts'
 import { createCallers } from './callers.ts'
+import { createKeptPages } from './kept-pages.ts'
 import { createLocalVersions } from './known-versions.ts'
-import { createPages, type Lists } from './pages.ts'
 
 /** Connections cached in decoded form for calls. Past it: the least recently used one is evicted. */
 const connectionsKeptBytesMax = 16 * 2 ** 20
@@ -46,18 +45,32 @@ export interface FastLane {
   pageCache(): { readonly hits: number; readonly misses: number }
 }
 
-/** Earlier admissions: callers, and the answers that each got, by URL. */
+/** Callers that were authenticated before, and the answers that each got, by URL. */
 export function createRemembered(clock: Clock) {
+  const pages = createKeptPages()
+  const lists = createAdmissions<PreparedList>({ maxSize: listsKeptBytesMax, sizeOf: listBytes })
+  const details = createAdmissions<Uint8Array>({
+    maxSize: detailsKeptBytesMax,
+    // A larger answer counts for its owner until it is read, which the ordinary path sees to.
+    maxEntrySize: responseInOnePieceBytesMax,
+    sizeOf: (json) => json.length,
+  })
   const headers = new Headers(privateJson)
+  /** The same in every fast lane. */
+  const shared: Pick<FastLane, 'pageCache' | 'rememberPage' | 'rememberDetails'> = {
+    pageCache: pages.statistics,
+    rememberPage({ caller, request }, list, page) {
+      lists.remember(caller, request.url, list)
+      pages.remember(list, page)
+    },
+    rememberDetails: ({ caller, request }, json) => details.remember(caller, request.url, json),
+  }
   return {
     callers: createCallers(clock),
-    lists: createAdmissions<PreparedList>({ maxSize: listsKeptBytesMax, sizeOf: listBytes }),
-    details: createAdmissions<Uint8Array>({
-      maxSize: detailsKeptBytesMax,
-      // A larger answer counts for its owner until it is read, which the ordinary path sees to.
-      maxEntrySize: responseInOnePieceBytesMax,
-      sizeOf: (json) => json.length,
-    }),
+    pages,
+    lists,
+    details,
+    shared,
     detailsResponse(json: Uint8Array, requestId: () => string): Response {
       // On the shared Headers before the Response copies them: on the Response it costs two microseconds more.
       headers.set('x-request-id', requestId())
@@ -71,74 +84,94 @@ function listBytes({ cacheKey }: PreparedList, caller: Caller): number {
   return 1000 + 4 * cacheKey.length + policyBytes(caller.token?.policy)
 }
 
-/** Of a store in this process. */
-export function createFastLane(local: LocalReads, lists: Lists, clock: Clock): FastLane {
+/** Of a store in this process. `lists`: the part of the lists that a page is made with. */
+export function createFastLane(
+  local: LocalReads,
+  lists: Pick<ConnectionLists, 'compose' | 'unnarrowedRows'>,
+  clock: Clock,
+): FastLane {
   const versions = createLocalVersions(local)
-  const { callers, lists: admittedLists, details: admittedDetails, detailsResponse } = createRemembered(clock)
-  const pages = createPages(lists, local, versions)
-  const requireConnection = createKnownConnections(local, (namespace) =>
-    versions.current(namespace, (of) => keyOf('connectionsVersion', of)),
-  )
-  const directoryVersion = () => versions.current('', () => directoryVersionKey)
+  const {
+    callers,
+    pages,
+    lists: admittedLists,
+    details: admittedDetails,
+    shared,
+    detailsResponse,
+  } = createRemembered(clock)
+
+  /** From the cache, or by a synchronous read. Undefined if it needs an index plan, is large, or was overtaken. */
+  function pageResponse(list: PreparedList, request: Request, requestId: () => string): Response | undefined {
+    const { namespace } = list.scope
+    const version = versions.current(namespace)
+    const known = pages.respond(list, version, request, requestId)
+    if (known !== undefined || list.isNarrowed || version === '') return known
+    // The values share the store's memory, and the response does not: it copies them.
+    return local.concatValues(list, responseInOnePieceBytesMax, (values) => {
+      const made = lists.compose(list, lists.unnarrowedRows(list, values), version)
+      // The namespace changed during the read. The ordinary path answers, without an ETag if need be.
+      if (versions.current(namespace) !== version) return undefined
+      return pages.respondWith(list, made, request, requestId)
+    })
+  }
 
   return {
-    pageCache: pages.statistics,
+    ...shared,
     respond(request, requestId) {
       if (request.method !== 'GET') return undefined
-      const known = callers.find(request, directoryVersion())
+      const known = callers.find(request, versions.current())
       if (known === undefined) return undefined
       const { caller } = known
       const list = admittedLists.find(caller, request.url)
-      if (list !== undefined) return pages.respond(list, request, requestId)
+      if (list !== undefined) return pageResponse(list, request, requestId)
       const details = admittedDetails.find(caller, request.url)
       return details === undefined ? undefined : detailsResponse(details, requestId)
     },
-    rememberPage({ caller, request }, list, page) {
-      admittedLists.remember(caller, request.url, list)
-      pages.remember(list, page)
-    },
-    rememberDetails: ({ caller, request }, json) => admittedDetails.remember(caller, request.url, json),
     authorizer: (ordinary) => ({
       ...ordinary,
       async authenticate(request, isRepeated) {
-        const known = callers.find(request, directoryVersion())
+        const known = callers.find(request, versions.current())
         if (known !== undefined) return contextOf(known, request, clock)
         const context = await ordinary.authenticate(request, isRepeated)
         callers.remember(context)
         return context
       },
-      requireConnection: requireConnection(ordinary),
+      requireConnection: knowingConnections(local, versions.current, ordinary),
     }),
   }
 }
 
-/** Connections that callers may use, each with the version of its namespace's connections. */
-function createKnownConnections(local: LocalReads, versionOf: (namespace: string) => string) {
+/** Remembers connections that callers may use, each with the version of its namespace's connections. */
+function knowingConnections(
+  local: LocalReads,
+  versionOf: (namespace: string) => string,
+  ordinary: Authorizer,
+): Authorizer['requireConnection'] {
   const allowed = createAdmissions<{ readonly connection: AuthorizedConnection; readonly version: string }>({
     maxSize: connectionsKeptBytesMax,
     // An estimate of the memory of a decoded record.
     sizeOf: ({ connection: { stored } }) => 4 * (stored.bytes.length + (stored.privateBytes?.length ?? 0)) + 500,
   })
-  return (ordinary: Authorizer): Authorizer['requireConnection'] =>
-    async (context, operation, named) => {
-      const { caller, request } = context
-      // Without its query, which may be another one each time.
-      const name = `${operation} ${named === undefined ? pathOf(request.url) : `${named.namespace} ${named.connectionId}`}`
-      const before = allowed.find(caller, name)
-      if (before !== undefined && before.version === versionOf(before.connection.namespace)) {
-        noteTold(context, before.connection.namespace)
-        return before.connection
-      }
-      // The namespace is unknown until the connection was read, so its version cannot be read first. If no commit
-      // happened in between, the record belongs to the version that is read afterwards.
-      const commitCount = local.commitCount()
-      const { stored, ...ref } = await ordinary.requireConnection(context, operation, named)
-      // Copied, because the record may be a view of a larger segment that would be kept in memory with it.
-      const connection = { ...ref, stored: { ...stored, bytes: Buffer.from(stored.bytes) } }
-      const version = versionOf(ref.namespace)
-      if (commitCount !== undefined && commitCount === local.commitCount() && version !== '') {
-        allowed.remember(caller, name, { connection, version })
-      }
-      return connection
+  return async (context, operation, named) => {
+    const { caller, request } = context
+    // Without its query, which may be another one each time.
+    const place = named === undefined ? pathOf(request.url) : `${named.namespace} ${named.connectionId}`
+    const name = `${operation} ${place}`
+    const before = allowed.find(caller, name)
+    if (before !== undefined && before.version === versionOf(before.connection.namespace)) {
+      noteTold(context, before.connection.namespace)
+      return before.connection
     }
+    // The namespace is unknown until the connection was read, so its version cannot be read first. If no commit
+    // happened in between, the record belongs to the version that is read afterwards.
+    const commitCount = local.commitCount()
+    const { stored, ...ref } = await ordinary.requireConnection(context, operation, named)
+    // Copied, because the record may be a view of a larger segment that would be kept in memory with it.
+    const connection = { ...ref, stored: { ...stored, bytes: Buffer.from(stored.bytes) } }
+    const version = versionOf(ref.namespace)
+    if (commitCount !== undefined && commitCount === local.commitCount() && version !== '') {
+      allowed.remember(caller, name, { connection, version })
+    }
+    return connection
+  }
 }

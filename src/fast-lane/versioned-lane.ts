@@ -9,13 +9,11 @@ import { directoryVersionKey, keyOf } from '../storage/keys.ts'
 import type { Store } from '../storage/store.ts'
 import { versionText } from '../storage/versions.ts'
 import { createRemembered, type FastLane } from './fast-lane.ts'
-import { createKeptPages } from './kept-pages.ts'
 
 export function createVersionedLane(store: Pick<Store, 'getMany'>, clock: Clock): FastLane {
-  const pages = createKeptPages()
-  const { callers, lists, details, detailsResponse } = createRemembered(clock)
+  const { callers, pages, lists, details, shared, detailsResponse } = createRemembered(clock)
   return {
-    pageCache: pages.statistics,
+    ...shared,
     respond(request, requestId) {
       if (request.method !== 'GET') return undefined
       const likely = callers.likely(request)
@@ -33,11 +31,6 @@ export function createVersionedLane(store: Pick<Store, 'getMany'>, clock: Clock)
         return json === undefined ? undefined : detailsResponse(json, requestId)
       }
     },
-    rememberPage({ caller, request }, list, page) {
-      lists.remember(caller, request.url, list)
-      pages.remember(list, page)
-    },
-    rememberDetails: ({ caller, request }, json) => details.remember(caller, request.url, json),
     authorizer: (ordinary) => ({
       ...ordinary,
       async authenticate(request, isRepeated) {

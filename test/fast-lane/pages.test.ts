@@ -6,9 +6,8 @@ import type { RequestContext } from '../../src/auth/authorizer.ts'
 import type { DirectorySnapshot } from '../../src/auth/directory.ts'
 import { admissionUrlCharsMax, createAdmissions } from '../../src/fast-lane/admissions.ts'
 import { createCallers } from '../../src/fast-lane/callers.ts'
-import { pagesRequestedOnceMax } from '../../src/fast-lane/kept-pages.ts'
+import { createKeptPages, pagesRequestedOnceMax } from '../../src/fast-lane/kept-pages.ts'
 import { createLocalVersions } from '../../src/fast-lane/known-versions.ts'
-import { createPages } from '../../src/fast-lane/pages.ts'
 import type { Page, PreparedList } from '../../src/features/connections/connection-lists.ts'
 import { keyOf } from '../../src/storage/keys.ts'
 import type { LocalReads } from '../../src/storage/store.ts'
@@ -21,16 +20,13 @@ const versionOf = (text: string) =>
   store.commit({ puts: [{ key: keyOf('connectionsVersion', 'acme'), value: Buffer.from(text) }] })
 
 function pagesOf() {
-  const never = () => {
-    throw new Error('nobody asked for this')
-  }
-  const pages = createPages({ compose: never, unnarrowedRows: never }, local, createLocalVersions(local))
-  const list = (name: string) =>
-    ({ cacheKey: name, scope: { namespace: 'acme' }, isNarrowed: true }) as unknown as PreparedList
+  const pages = createKeptPages()
+  const versions = createLocalVersions(local)
+  const list = (name: string) => ({ cacheKey: name }) as unknown as PreparedList
   const page = (version: string): Page =>
     ({ body: new TextEncoder().encode(version), etag: `"${version}"`, version }) as unknown as Page
   const ask = (name: string, headers: Record<string, string> = {}) =>
-    pages.respond(list(name), new Request('http://a/', { headers }), () => 'id')
+    pages.respond(list(name), versions.current('acme'), new Request('http://a/', { headers }), () => 'id')
   return { pages, list, page, ask }
 }
 
@@ -146,15 +142,14 @@ test('a version is read again after a commit, and not before', async () => {
       return local.get(key)
     },
   })
-  const keyIn = (namespace: string) => keyOf('connectionsVersion', namespace)
-  const current = () => versions.current('acme', keyIn)
+  const current = () => versions.current('acme')
   await versionOf('x')
   expect([current(), current(), reads]).toEqual(['x', 'x', 1])
   await versionOf('y')
   expect([current(), current(), reads]).toEqual(['y', 'y', 2])
-  expect(versions.current('other', keyIn)).toBe('')
+  expect(versions.current('other')).toBe('')
   const blind = createLocalVersions({ get: local.get, commitCount: () => undefined })
-  expect(blind.current('acme', keyIn)).toBe('y')
+  expect(blind.current('acme')).toBe('y')
   await versionOf('z')
-  expect(blind.current('acme', keyIn)).toBe('z')
+  expect(blind.current('acme')).toBe('z')
 })

@@ -6,7 +6,6 @@ import { admissionUrlCharsMax, createAdmissions } from '../../src/fast-lane/admi
 import { createCallers } from '../../src/fast-lane/callers.ts'
 import { createRemembered } from '../../src/fast-lane/fast-lane.ts'
 import { createLocalVersions } from '../../src/fast-lane/known-versions.ts'
-import { directoryVersionKey } from '../../src/storage/keys.ts'
 import { clockOf } from '../support/clock.ts'
 
 const requestOf = (authorization: string) => new Request('http://a/', { headers: { authorization } })
@@ -121,7 +120,7 @@ test('a version is read once until something is written, and each time where wri
     },
     commitCount: () => commits,
   })
-  const current = () => versions.current('', () => directoryVersionKey)
+  const current = () => versions.current()
   expect([current(), current(), reads]).toEqual(['one', 'one', 1])
   version = 'two'
   expect([current(), reads]).toEqual(['one', 1])
