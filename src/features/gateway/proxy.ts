@@ -13,10 +13,12 @@ import type { PlatformSession, Sessions } from './sessions.ts'
 import { sessionExpired, type UpstreamCall, unusableUpstream, upstreamFailure } from './upstream-call.ts'
 
 /**
- * The session in which a message is sent: one that the client opened, by the id that the upstream gave it, or one of
- * the platform. Undefined for a message that needs none: it is `initialize`, or stateless.
+ * The session in which a message is sent: one of the platform, or one that the client opened, by the id that the
+ * upstream gave it. Undefined for a message that needs none: it is `initialize`, or stateless.
  */
-type Session = { readonly clientId: string } | PlatformSession | undefined
+type Session = PlatformSession | { readonly id: string; readonly isOfClient: true } | undefined
+
+const isOfClient = (session: Session) => session !== undefined && 'isOfClient' in session
 
 /**
  * Sends the message, and resolves with the client's response. Throws PlatformError: `rate_limited`,
@@ -45,13 +47,12 @@ export function createProxy(upstream: Upstream, sessions: Sessions, timeoutMs: n
       leaveSlot = takeSlot(call)
       const found = resolveSession(sessions, post, call)
       const session = found instanceof Promise ? await found : found
-      call.progress.sessionId = idOf(session)
+      call.progress.sessionId = session?.id ?? undefined
       const first = await post(call, call.message.bytes, sessionHeaders(call, session))
-      const received = isRefusedIn(session, first) ? await sendAgain(sessions, post, call, session, first) : first
+      const received = isUnknownSession(session, first) ? await sendAgain(sessions, post, call, session, first) : first
       // Before clientResponse(): once that has begun a stream, throwing here would leak its slot.
       const sessionId = clientSessionId(sessions, call, session, received)
-      const hasClientSession = session !== undefined && 'clientId' in session
-      const answering = clientResponse(received, call, { hasClientSession, keepSlot })
+      const answering = clientResponse(received, call, { hasClientSession: isOfClient(session), keepSlot })
       const response = answering instanceof Promise ? await answering : answering
       setHeaders(response.headers, received.headers['mcp-protocol-version'], sessionId)
       if (response.ok) noteConnected(call)
@@ -72,11 +73,11 @@ function platformSession(sessions: Sessions, post: Post, call: UpstreamCall) {
 }
 
 /**
- * Whether the upstream no longer knows the platform session (404). One that had no sessions may have been restarted with
- * them: then it answers 400 (MCP, session management).
+ * Whether the upstream no longer knows the platform session (404). One that had no sessions may have been restarted
+ * with them: then it answers 400 (MCP, session management).
  */
-function isRefusedIn(session: Session, { status }: UpstreamResponse): session is PlatformSession {
-  return session !== undefined && !('clientId' in session) && status === (session.id === null ? 400 : 404)
+function isUnknownSession(session: Session, { status }: UpstreamResponse): session is PlatformSession {
+  return session !== undefined && !isOfClient(session) && status === (session.id === null ? 400 : 404)
 }
 
 /**
@@ -113,7 +114,7 @@ function resolveSession(sessions: Sessions, post: Post, call: UpstreamCall): Pro
   const given = headers.get('mcp-session-id')
   const opened = given === null ? 'foreign' : sessions.unseal(sessionOwner, given)
   if (opened === 'expired' && message.method !== 'initialize') throw sessionExpired(message)
-  if (typeof opened === 'object') return { clientId: opened.id }
+  if (typeof opened === 'object') return { id: opened.id, isOfClient: true }
   if (message.era === 'stateless' || message.method === 'initialize') return undefined
   return platformSession(sessions, post, call)
 }
@@ -130,16 +131,10 @@ function noteConnected(call: UpstreamCall): void {
   if (isWorking && connection.status.state !== 'connected') call.onStatus({ state: 'connected' })
 }
 
-/** The server's id of a session. */
-function idOf(session: Session): string | undefined {
-  if (session === undefined) return undefined
-  return 'clientId' in session ? session.clientId : (session.id ?? undefined)
-}
-
 /** The client's own `MCP-Protocol-Version`, if sent, takes precedence over that of the platform session. */
 function sessionHeaders({ headers }: UpstreamCall, session: Session): Record<string, string> {
   if (session === undefined) return {}
-  if ('clientId' in session) return { 'mcp-session-id': session.clientId }
+  if ('isOfClient' in session) return { 'mcp-session-id': session.id }
   const { id, protocolVersion } = session
   return {
     ...(id !== null && { 'mcp-session-id': id }),
@@ -157,7 +152,7 @@ function clientSessionId(
   session: Session,
   received: UpstreamResponse,
 ): string | undefined {
-  if (session !== undefined && 'clientId' in session) return headers.get('mcp-session-id') ?? undefined
+  if (isOfClient(session)) return headers.get('mcp-session-id') ?? undefined
   const { 'mcp-session-id': id } = received.headers
   if (message.method !== 'initialize' || id === undefined || received.status >= 300) return undefined
   const sealed = sessions.seal(sessionOwner, id)
