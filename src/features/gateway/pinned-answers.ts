@@ -44,13 +44,10 @@ export interface PinDeps {
   readonly firstLists: FirstLists
 }
 
-/**
- * The setting that holds for a request; `off` for one of the platform itself, which reads what the pins are compared
- * with.
- */
-export async function pinsFor({ pins }: PinDeps, call: AuthorizedCall): Promise<PinsSetting> {
-  const isOwn = call.endpoint !== undefined && call.endpoint.rewrite === undefined
-  return isOwn ? 'off' : pins.settingOf(call.context, call.connection)
+/** The setting that holds for a request; `off` for one of the platform, which reads what pins are compared with. */
+export function pinsFor({ pins }: PinDeps, { context, connection, endpoint }: AuthorizedCall) {
+  const isOwn = endpoint !== undefined && endpoint.rewrite === undefined
+  return isOwn ? 'off' : pins.settingOf(context, connection)
 }
 
 /**
@@ -70,27 +67,23 @@ export async function requireSamePins(
 }
 
 /**
- * Throws `forbidden` if the tool that a message calls is not accepted, and what reading the connection's first list
- * throws.
+ * Throws `forbidden` if the tool that a message calls is not accepted. Reads the connection's lists if they never were,
+ * and throws what that throws.
  */
 export async function requireAccepted(deps: PinDeps, call: AuthorizedCall, { body, id }: Message): Promise<void> {
-  const { name } = (body['params'] ?? {}) as { name?: unknown }
-  const { tools } = await pinsOf(deps, call)
-  const pin = typeof name === 'string' ? tools?.get(name) : undefined
+  const { context, connection } = call
+  const known = await deps.pins.of(context, connection)
+  const isRead = known.tools !== undefined
+  const { tools } = isRead ? known : await deps.pins.of(context, await deps.firstLists.readFirst(context, connection))
+  const pin = tools?.get((body['params'] as { readonly name: string }).name)
   if (isUsable(pin)) return
-  const { namespace, connectionId } = call.connection
+  const { namespace, connectionId } = connection
   const why = pin === undefined || pin.accepted === null ? 'it is new' : 'its definition has changed'
   const where = `${namespace}/${connectionId}`
   const hash = pin?.present == null ? '' : ` (pin ${pin.present})`
   const way = `with \`postern connection accept ${connectionId} -n ${namespace}\`, or at .pins`
   const text = `The tool is not accepted, because ${why}${hash}: somebody who may write ${where} can accept it ${way}`
   throw new PlatformError('forbidden', text, { id, constraint: 'pins', rpcHeaders: notAsked })
-}
-
-/** The connection's pins; its lists are read first if they never were. */
-async function pinsOf({ pins, firstLists }: PinDeps, { context, connection }: AuthorizedCall): Promise<ConnectionPins> {
-  const known = await pins.of(context, connection)
-  return known.tools === undefined ? pins.of(context, await firstLists.readFirst(context, connection)) : known
 }
 
 /** The lists and greetings that are compared, by the method that they answer. */
