@@ -21,11 +21,11 @@ const typeBytesMax = 100
 
 /** Reads an answer in pieces. */
 export interface OutcomeReader {
-  add(piece: Uint8Array): Promise<void>
   /** The outcome, as soon as an event has stated it. */
-  found(): Stated | undefined
+  readonly found: Stated | undefined
+  add(piece: Uint8Array): Promise<void>
   /** At the end. Undefined if the call was not answered. */
-  stated(): Promise<Stated | undefined>
+  stated(): Stated | undefined
 }
 
 /** A call that nothing answered. */
@@ -59,7 +59,7 @@ const headBytes = 3 + 'event:'.length
 class EventsReader implements OutcomeReader {
   readonly #id: RpcId
   readonly #owner: Owner
-  #found: Stated | undefined
+  found: Stated | undefined
   /** Of the data of the event; undefined before there is some. */
   #search: OutcomeSearch | undefined
   /** Of the event: clients of MCP leave one alone that has another than `message`. */
@@ -77,17 +77,13 @@ class EventsReader implements OutcomeReader {
   }
 
   async add(piece: Uint8Array): Promise<void> {
-    if (this.#found !== undefined) return
+    if (this.found !== undefined) return
     this.#owner.spend((piece.length / 2 ** 20) * searchMsPerMegabyte)
     for await (const part of partsOf(piece, this.#owner)) this.#readLines(asBuffer(part))
   }
 
-  found(): Stated | undefined {
-    return this.#found
-  }
-
-  async stated(): Promise<Stated | undefined> {
-    return this.#found
+  stated(): Stated | undefined {
+    return this.found
   }
 
   #readLines(part: Buffer): void {
@@ -146,7 +142,7 @@ class EventsReader implements OutcomeReader {
   }
 
   #endEvent(): void {
-    if (['', 'message'].includes(this.#type.replace(/^ /, ''))) this.#found ??= this.#search?.stated(this.#id)
+    if (['', 'message'].includes(this.#type.replace(/^ /, ''))) this.found ??= this.#search?.stated(this.#id)
     this.#search = undefined
     this.#type = ''
   }
@@ -155,12 +151,12 @@ class EventsReader implements OutcomeReader {
 function ofWhole(id: RpcId, owner: Owner): OutcomeReader {
   const search = new OutcomeSearch()
   return {
+    found: undefined,
     async add(piece) {
       owner.spend((piece.length / 2 ** 20) * searchMsPerMegabyte)
       for await (const part of partsOf(piece, owner)) search.add(part)
     },
-    found: () => undefined,
-    stated: async () => search.stated(id) ?? unanswered,
+    stated: () => search.stated(id) ?? unanswered,
   }
 }
 

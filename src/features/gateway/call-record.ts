@@ -196,13 +196,12 @@ function recorded(
           bytesOut += value.length
           // The event that says why the platform ended the stream is no answer of the server.
           if (progress.endedBy === undefined) await answer.add(value)
-          const found = answer.found()
           // A server may keep the stream open for an hour after the answer.
-          if (found !== undefined) await finish(found)
+          if (answer.found !== undefined) await finish(answer.found)
           controller.enqueue(value)
           return
         }
-        await finish((await answer.stated()) ?? endedBy(progress))
+        await finish(answer.stated() ?? endedBy(progress))
         controller.close()
       } catch (error) {
         await finish(request.signal.aborted ? cancelled : unanswered).catch(() => {})
@@ -211,7 +210,7 @@ function recorded(
     },
     async cancel(reason) {
       // A whole answer that was not read to its end was not had.
-      await Promise.allSettled([finish(answer.found() ?? cancelledFor(reason)), reader.cancel(reason)])
+      await Promise.allSettled([finish(answer.found ?? cancelledFor(reason)), reader.cancel(reason)])
     },
   })
 }

@@ -7,7 +7,7 @@ import { rpcErrorText } from '../../http/error-response.ts'
 import { eventStream, noStoreJson, streamInPieces } from '../../http/respond.ts'
 import { responseInOnePieceBytesMax } from '../../limits.ts'
 import { notMcp } from '../../model/mcp.ts'
-import { asBuffer, textOf } from '../../storage/bytes.ts'
+import { textOf } from '../../storage/bytes.ts'
 import type { UpstreamResponse } from '../../upstream/upstream.ts'
 import { parsingResponse } from './filter-tools.ts'
 import { discardBody } from './platform-session.ts'
@@ -80,7 +80,7 @@ function usableResponse(
   if (!isJson(type)) throw unusableUpstream(notMcp, message)
   // An array of messages is not a valid response to a single request.
   if (!startsAsObject(bytes)) throw unusableUpstream(notMcp, message)
-  if (call.rewrite === undefined) return sendWhole(asBuffer(bytes), call, options)
+  if (call.rewrite === undefined) return sendWhole(bytes, call, options)
   return rewriteWhole(call.rewrite, bytes, call).then((text) => sendWhole(text, call, options))
 }
 
@@ -175,7 +175,7 @@ async function errorOf(
   options: ClientResponseOptions,
 ): Promise<Response> {
   const { message, allowance } = call
-  const error = isJson(headers['content-type']) ? await rpcErrorIn(asBuffer(bytes).toString(), allowance) : undefined
+  const error = isJson(headers['content-type']) ? await rpcErrorIn(textOf(bytes), allowance) : undefined
   if (error !== undefined) {
     const text = call.rewrite === undefined ? error : await rewriteWhole(call.rewrite, Buffer.from(error), call)
     return sendWhole(text, call, options, status)
@@ -189,7 +189,7 @@ async function errorOf(
 
 /** Responses above `responseInOnePieceBytesMax` are sent in pieces, so that we know when the client has read them. */
 function sendWhole(
-  answer: Buffer | string,
+  answer: Uint8Array<ArrayBuffer> | string,
   { message, holder, memory, progress, restoreIdleTimeout }: UpstreamCall,
   { keepSlot }: ClientResponseOptions,
   status = 200,
@@ -197,7 +197,7 @@ function sendWhole(
   const bytes = typeof answer === 'string' ? Buffer.byteLength(answer) : answer.length
   if (bytes <= responseInOnePieceBytesMax) {
     progress.body = answer
-    return new Response(answer as Uint8Array<ArrayBuffer> | string, { status, headers: jsonHeaders })
+    return new Response(answer, { status, headers: jsonHeaders })
   }
   const whole = typeof answer === 'string' ? Buffer.from(answer) : answer
   if (!memory.take(holder, whole.length))

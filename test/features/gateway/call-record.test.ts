@@ -292,7 +292,7 @@ describe('the outcome of a call', () => {
       for (let size = 1; size <= bytes.length; size += 1) {
         const reader = createOutcomeReader(1, 'text/event-stream; charset=utf-8', atOnce)
         for (let at = 0; at < bytes.length; at += size) await reader.add(bytes.subarray(at, at + size))
-        expect({ lineEnd, size, stated: await reader.stated() }).toEqual({
+        expect({ lineEnd, size, stated: reader.stated() }).toEqual({
           lineEnd,
           size,
           stated: { outcome: 'tool_error' },
@@ -308,10 +308,7 @@ describe('the outcome of a call', () => {
       const whole = createOutcomeReader(1, 'application/json', atOnce)
       for (let at = 0; at < bytes.length; at += size) await events.add(bytes.subarray(at, at + size))
       for (let at = 6; at < bytes.length; at += size) await whole.add(bytes.subarray(at, at + size))
-      expect([await events.stated(), await whole.stated()]).toEqual([
-        { outcome: 'tool_error' },
-        { outcome: 'tool_error' },
-      ])
+      expect([events.stated(), whole.stated()]).toEqual([{ outcome: 'tool_error' }, { outcome: 'tool_error' }])
     }
   })
 
@@ -351,7 +348,7 @@ describe('the outcome of a call', () => {
     const [first, second] = [large({}).slice(0, -2), ',"isError":true}}']
     const reader = createOutcomeReader(1, 'text/event-stream', atOnce)
     for (const piece of [`data: ${first}`, '\n', `data: ${second}`, '\n', '\n']) await reader.add(Buffer.from(piece))
-    expect(await reader.stated()).toEqual({ outcome: 'tool_error' })
+    expect(reader.stated()).toEqual({ outcome: 'tool_error' })
   })
 
   test('of one that the policy refuses, which never reaches the server', async () => {
@@ -436,7 +433,7 @@ describe('the outcome of a call', () => {
     const held = await answeringCalls(slow)
     const whole = createOutcomeReader(1, 'application/json', atOnce)
     await whole.add(bytes.subarray(0, -20))
-    expect([whole.found(), await whole.stated()]).toEqual([undefined, { outcome: 'upstream_error' }])
+    expect([whole.found, whole.stated()]).toEqual([undefined, { outcome: 'upstream_error' }])
     const reader = (await begun(held)).body?.getReader()
     await reader?.cancel()
     expect(lines()).toMatchObject([{ tool: 'do', outcome: 'cancelled' }])
@@ -683,12 +680,12 @@ test('canonical JSON is that of RFC 8785', () => {
 test('a stream may begin with a byte order mark', async () => {
   const reader = createOutcomeReader(1, 'text/event-stream', atOnce)
   await reader.add(Buffer.from('\ufeffdata: {"jsonrpc":"2.0","id":1,"result":{}}\n\n'))
-  expect(await reader.stated()).toEqual({ outcome: 'ok' })
+  expect(reader.stated()).toEqual({ outcome: 'ok' })
   // Later it is a part of a field that nobody knows.
   const other = createOutcomeReader(1, 'text/event-stream', atOnce)
   await other.add(Buffer.from('data: {"jsonrpc":"2.0","method":"ping"}\n\n'))
   await other.add(Buffer.from('\ufeffdata: {"jsonrpc":"2.0","id":1,"result":{}}\n\n'))
-  expect(await other.stated()).toBeUndefined()
+  expect(other.stated()).toBeUndefined()
 })
 
 test('an answer whose id is a text of the number is one, as clients take it', async () => {
@@ -701,7 +698,7 @@ test('an answer whose id is a text of the number is one, as clients take it', as
   ] as const) {
     const reader = createOutcomeReader(1, 'text/event-stream', atOnce)
     await reader.add(Buffer.from(`data: {"jsonrpc":"2.0","id":${id},"result":{}}\n\n`))
-    expect([id, await reader.stated()]).toEqual([id, isHeard ? { outcome: 'ok' } : undefined])
+    expect([id, reader.stated()]).toEqual([id, isHeard ? { outcome: 'ok' } : undefined])
   }
 })
 
@@ -725,7 +722,7 @@ test('an event of another type than message is left alone, as clients do, be it 
         const reader = createOutcomeReader(1, 'text/event-stream', atOnce)
         const bytes = Buffer.from(`${other}event: message\ndata: ${error}\n\n`)
         for (let at = 0; at < bytes.length; at += size) await reader.add(bytes.subarray(at, at + size))
-        const { outcome } = (await reader.stated()) ?? {}
+        const { outcome } = reader.stated() ?? {}
         expect([other.slice(0, 40), size, outcome]).toEqual([other.slice(0, 40), size, isHeard ? 'ok' : 'rpc_error'])
       }
 })
@@ -743,7 +740,7 @@ test('bytes that come one at a time take no memory of their own', async () => {
     await whole.add(Uint8Array.of(0x61))
   }
   expect(pieces() - before).toBeLessThan(1000)
-  expect([await reader.stated(), await whole.stated()]).toEqual([undefined, { outcome: 'upstream_error' }])
+  expect([reader.stated(), whole.stated()]).toEqual([undefined, { outcome: 'upstream_error' }])
 })
 
 test('answers are searched, which counts for their owner and waits for nothing of it', async () => {
@@ -757,13 +754,13 @@ test('answers are searched, which counts for their owner and waits for nothing o
   const events = createOutcomeReader(1, 'text/event-stream', counted)
   const other = JSON.stringify({ jsonrpc: '2.0', id: 2, result: {} })
   for (let i = 0; i < 10; i += 1) await events.add(Buffer.from(`data: ${other}\n\n`))
-  expect([spent < 0.01, await events.stated()]).toEqual([true, undefined])
+  expect([spent < 0.01, events.stated()]).toEqual([true, undefined])
   const large = Buffer.from(`data: {"jsonrpc":"2.0","id":1,"result":{"text":"${'x'.repeat(2 ** 20)}"}}\n\n`)
   await events.add(large)
   const ofEvents = spent
   const whole = createOutcomeReader(1, 'application/json', counted)
   for (let at = 6; at < large.length; at += 10_000) await whole.add(large.subarray(at, at + 10_000))
-  expect([ofEvents > 3, spent - ofEvents > 3, await events.stated()]).toEqual([true, true, { outcome: 'ok' }])
+  expect([ofEvents > 3, spent - ofEvents > 3, events.stated()]).toEqual([true, true, { outcome: 'ok' }])
   const padded = JSON.stringify({ jsonrpc: '2.0', id: 1, error: { code: -32_602, message: 'x'.repeat(10_000) } })
   expect(await statedIn(counted, padded, 1)).toEqual({ outcome: 'rpc_error', code: -32_602 })
 })
