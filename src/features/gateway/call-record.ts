@@ -45,10 +45,7 @@ interface Ending {
 
 type CalledConnection = Pick<AuthorizedCall, 'context' | 'connection' | 'endpoint'>
 
-/**
- * The call is recorded before its answer ends. `send` notes how far it has come. The recorder throws what `send`
- * throws.
- */
+/** Records a call before its answer ends. The recorder throws what `send` throws; `send` notes how far it has come. */
 export function createCallRecorder({ log, key, observe, onRecorded, requestId, clock }: CallRecorderOptions) {
   return async (
     call: CalledConnection,
@@ -103,7 +100,6 @@ export function createCallRecorder({ log, key, observe, onRecorded, requestId, c
 
 const paramsOf = ({ body }: Message) => (body['params'] ?? {}) as { name?: unknown; arguments?: unknown }
 
-/** The line of a call. */
 function recordOf(
   { context: { caller, request }, connection: { namespace, connectionId }, endpoint }: CalledConnection,
   message: Message,

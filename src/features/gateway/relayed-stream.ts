@@ -27,11 +27,9 @@ interface StreamOptions {
    * an answer of ours that is counted already. `allowance`: pieces that were waiting are rewritten in its turns, and
    * each event counts for its time.
    */
-  readonly owner?: {
-    readonly holder: Holder
-    readonly memory: Shares
-    readonly allowance?: Pick<Allowance, 'run' | 'spend'>
-  }
+  readonly owner?:
+    | { readonly holder: Holder; readonly memory: Shares; readonly allowance?: Pick<Allowance, 'run' | 'spend'> }
+    | undefined
   /** Called once when the stream ends, for whatever reason. */
   readonly onEnd?: () => void
   /** Receives a function that ends the stream after sending `finalEvent`. Returns a function that stops watching. */
@@ -44,11 +42,7 @@ interface StreamOptions {
  * upstream's stream is cancelled. It always closes normally, never with an error.
  */
 export function relayStream(body: ReadableStream<Uint8Array>, options: StreamOptions): ReadableStream<Uint8Array> {
-  const relay = new Relay(body, options)
-  return new ReadableStream<Uint8Array>(
-    { pull: (controller) => relay.pull(controller), cancel: (reason) => relay.stop(reason) },
-    { highWaterMark: 0 },
-  )
+  return new ReadableStream<Uint8Array>(new Relay(body, options), { highWaterMark: 0 })
 }
 
 class Relay {
@@ -57,10 +51,10 @@ class Relay {
   readonly #onEnd: StreamOptions['onEnd']
   readonly #unwatch: (() => void) | undefined
   // Also runs while the client is not reading, so an abandoned stream cannot hold its slot for ever.
-  readonly #lifetime = setTimeout(() => this.stop(), limits.streamLifetimeMs)
+  readonly #lifetime = setTimeout(() => this.cancel(), limits.streamLifetimeMs)
   // One for the whole stream, as it is read in many pieces. It counts while the client waits.
   readonly #silence = setTimeout(() => {
-    if (this.#isWaiting) this.stop()
+    if (this.#isWaiting) this.cancel()
   }, limits.streamIdleTimeoutMs)
   #isWaiting = false
   #bytes = 0
@@ -73,7 +67,7 @@ class Relay {
     this.#onEnd = onEnd
     this.#unwatch = watch?.((text) => {
       this.#finalEvent = Buffer.from(text)
-      this.stop()
+      this.cancel()
     })
   }
 
@@ -87,7 +81,7 @@ class Relay {
         const last = this.#finalEvent ?? (done ? await this.#events?.rewriteLast() : undefined)
         if (last !== undefined && last.length > 0) controller.enqueue(last)
         if (done || this.#bytes > limits.streamBytesMax || this.#finalEvent !== undefined) {
-          if (!done) this.stop()
+          if (!done) this.cancel()
           this.#end()
           controller.close()
           return
@@ -103,7 +97,7 @@ class Relay {
     } catch {
       // The upstream disconnected, or an event could not be rewritten. The client keeps the events that were relayed so
       // far.
-      this.stop()
+      this.cancel()
       controller.close()
     } finally {
       this.#isWaiting = false
@@ -111,7 +105,7 @@ class Relay {
   }
 
   /** Resolves when the upstream's side has ended. */
-  stop(reason?: unknown): Promise<void> {
+  cancel(reason?: unknown): Promise<void> {
     this.#end()
     return this.#reader.cancel(reason).catch(() => {})
   }
@@ -292,7 +286,7 @@ function feed(parser: EventSourceParser, text: string): void {
  * Collects bytes; `flush` gives them in one piece, and empties it. A list of pieces would take hundreds of bytes for
  * each, of which a server may send one byte at a time, and joining them one by one would be quadratic.
  */
-export function openSink() {
+function openSink() {
   const sink = new Bun.ArrayBufferSink()
   sink.start({ stream: true, asUint8Array: true })
   return sink as { write(bytes: Uint8Array): void; flush(): Uint8Array }
@@ -348,7 +342,7 @@ export async function readMessages(
   let isDone = false
   let characters = 0
   const reader = relayStream(response.body, {
-    ...(owner !== undefined && { owner }),
+    owner,
     // An event that is not JSON throws here, which ends the stream.
     async rewrite(data, type = 'message') {
       characters += data.length

@@ -109,13 +109,10 @@ class MockServers {
     const { directory, request, server: name } = call
     const allowance = allowanceOf(request)
     // Of many calls of an owner at once, the first reads it.
-    const found = await allowance.readRecords(
-      async () => {
-        const json = this.known(call) === undefined ? await directory.serverJson(name) : undefined
-        return json && { json, answers: await directory.recordedAnswers(name) }
-      },
-      (one) => sizeOf(one),
-    ) // 429
+    const found = await allowance.readRecords(async () => {
+      const json = this.known(call) === undefined ? await directory.serverJson(name) : undefined
+      return json && { json, answers: await directory.recordedAnswers(name) }
+    }, sizeOf) // 429
     if (found === undefined) return this.known(call)
     const hash = await allowance.run(hashing(found)) // 429
     const kept = this.#kept.get(name)
