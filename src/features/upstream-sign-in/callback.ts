@@ -133,16 +133,15 @@ async function probe(
   { accessToken }: UpstreamTokens,
 ) {
   const { url, headers } = targetOf(stored, ref, headersKey)
+  const step = 'Connecting to the server'
   const withToken = { ...headers, authorization: `Bearer ${accessToken}` }
-  try {
-    const probed = await probeServer(upstream, url, withToken, { holder, via: undefined })
-    if (probed.status.state === 'connected') return probed
-    if (probed.status.state === 'error') throw new SignInProblem('Connecting to the server', probed.status.message)
-  } catch (error) {
-    if (!(error instanceof UpstreamError)) throw error
-    throw new SignInProblem('Connecting to the server', error.message, { cause: error })
-  }
-  throw new SignInProblem('Connecting to the server', 'it refuses the token that its authorization server gave')
+  const probed = await probeServer(upstream, url, withToken, { holder }).catch((error) => {
+    throw error instanceof UpstreamError ? new SignInProblem(step, error.message, { cause: error }) : error
+  })
+  const { status } = probed
+  if (status.state === 'connected') return probed
+  const refusal = 'it refuses the token that its authorization server gave'
+  throw new SignInProblem(step, status.state === 'error' ? status.message : refusal)
 }
 
 /** The page after a sign-in. `until`: when it ends, in seconds since 1970, where nothing renews it. Throws 400. */

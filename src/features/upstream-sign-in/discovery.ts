@@ -94,7 +94,8 @@ async function challengeOf(fetch: OAuthFetch, { url, headers }: UpstreamTarget) 
       body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
     })
   const askStateless = (method: string) => ask(method, { _meta: statelessMeta }, statelessHeaders(method))
-  let response = await ask('initialize', initializeParams)
+  const greeting = { protocolVersion: newestHandshake, capabilities: {}, clientInfo: ownClientInfo }
+  let response = await ask('initialize', greeting)
   // A server that knows only the stateless revision refuses that.
   const isStateless = response.status >= 400 && response.status !== 401
   if (isStateless) response = await askStateless('server/discover')
@@ -107,12 +108,6 @@ async function challengeOf(fetch: OAuthFetch, { url, headers }: UpstreamTarget) 
   }
   if (response.status !== 401) return { metadataUrl: undefined, scope: undefined }
   return readChallenge(response.headers.get('www-authenticate') ?? '')
-}
-
-const initializeParams = {
-  protocolVersion: newestHandshake,
-  capabilities: {},
-  clientInfo: ownClientInfo,
 }
 
 /** The document about the resource; undefined if there is none, and the server is its own authorization server. */

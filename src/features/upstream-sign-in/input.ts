@@ -9,7 +9,6 @@ import { withSetupUrl } from '../../auth/setup-links.ts'
 import { serverJsonOf } from '../../auth/stored-servers.ts'
 import { conflict, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
-import type { Holder } from '../../fairness/owner.ts'
 import type { Form } from '../../http/form.ts'
 import { urlCharsMax } from '../../limits.ts'
 import { type ConnectionStatus, HeaderValue } from '../../model/connection.ts'
@@ -29,8 +28,8 @@ import type { ServerDetail } from '../../model/server.ts'
 import { validatorOf } from '../../schema/check.ts'
 import type { StoredConnection } from '../../storage/connections.ts'
 import { readingServer } from '../../storage/directory-records.ts'
-import { probeServer } from '../../upstream/probe.ts'
-import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
+import { type ProbeResult, probeServer } from '../../upstream/probe.ts'
+import { UpstreamError } from '../../upstream/upstream.ts'
 import { replaceStored, type UpstreamSignInDeps } from './oauth-client.ts'
 import { enteredPage, inputPage, type Visit } from './setup-pages.ts'
 import { requireVisit } from './visit.ts'
@@ -174,10 +173,11 @@ async function keep(
   input: InputValues,
   target: UpstreamTarget,
 ): Promise<ConnectionStatus> {
-  const { upstream, links, audit, headersKey } = deps
+  const { links, audit, headersKey } = deps
   const { ref, stored, holder, by } = visit
-  const { status: probed, serverInfo } = await probe(upstream, target, holder)
-  const status = hasAuthorization(target.headers) ? probed : withSetupUrl(probed, links.urlOf(ref))
+  const { url, headers } = target
+  const { status: probed, serverInfo } = await probeServer(deps.upstream, url, headers, { holder }).catch(unreachable)
+  const status = hasAuthorization(headers) ? probed : withSetupUrl(probed, links.urlOf(ref))
   const { input: _, ...rest } = stored.privatePart
   const { setups = 0 } = rest
   const privatePart = {
@@ -194,15 +194,7 @@ async function keep(
   return status
 }
 
-async function probe(
-  upstream: Upstream,
-  { url, headers }: UpstreamTarget,
-  holder: Holder,
-): ReturnType<typeof probeServer> {
-  try {
-    return await probeServer(upstream, url, headers, { holder, via: undefined })
-  } catch (error) {
-    if (!(error instanceof UpstreamError)) throw error
-    return { status: { state: 'error', message: `The server could not be reached: ${error.message}` } }
-  }
+function unreachable(error: unknown): ProbeResult {
+  if (!(error instanceof UpstreamError)) throw error
+  return { status: { state: 'error', message: `The server could not be reached: ${error.message}` } }
 }

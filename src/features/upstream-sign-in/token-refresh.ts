@@ -49,7 +49,17 @@ export type UpstreamCredentials = ReturnType<typeof createUpstreamCredentials>
 export function createUpstreamCredentials(deps: UpstreamSignInDeps) {
   const { store, audit, clock } = deps
   const tokensIn = createStoredTokens(deps)
-  const refresh = createRefresh({ ...deps, tokensIn })
+  /** Refreshes in progress in this process, by connection and access token. */
+  const refreshing = new Map<string, Promise<UpstreamTokens | undefined>>()
+
+  /** The tokens after those with the access token `used`; undefined if there are none any more. */
+  function refresh(call: CredentialsCall, used: string): Promise<UpstreamTokens | undefined> {
+    const name = `${call.ref.namespace}/${call.ref.connectionId} ${used}`
+    const claiming = () => claimed({ ...deps, tokensIn }, call, used)
+    return refreshing.getOrInsertComputed(name, () =>
+      decideAgain('the connection', claiming).finally(() => refreshing.delete(name)),
+    )
+  }
 
   function credentials(call: CredentialsCall, { accessToken }: UpstreamTokens): Credentials {
     return {
@@ -112,21 +122,6 @@ function isDue({ obtainedAt, expiresAt, refreshToken }: UpstreamTokens, now: num
 }
 
 type RefreshDeps = UpstreamSignInDeps & { readonly tokensIn: StoredTokens }
-
-/** Finds the tokens after those with the access token `used`; undefined if there are none any more. */
-function createRefresh(deps: RefreshDeps) {
-  /** Refreshes in progress in this process, by connection. */
-  const refreshing = new Map<string, Promise<UpstreamTokens | undefined>>()
-
-  return (call: CredentialsCall, used: string): Promise<UpstreamTokens | undefined> => {
-    const name = `${call.ref.namespace}/${call.ref.connectionId} ${used}`
-    const running =
-      refreshing.get(name) ??
-      decideAgain('the connection', () => claimed(deps, call, used)).finally(() => refreshing.delete(name))
-    refreshing.set(name, running)
-    return running
-  }
-}
 
 /** One decision: waits until nobody else refreshes them, and does so. */
 async function claimed(deps: RefreshDeps, { ref, request }: CredentialsCall, used: string) {
