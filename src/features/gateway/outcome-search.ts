@@ -12,8 +12,8 @@ export interface Stated {
   readonly code?: number
 }
 
-/** Bytes of an id as it is written; each character may be an escape of six. Past it: it is none of ours. */
-const textBytesMax = 6 * rpcIdCharsMax
+/** Bytes of an id as it is written, in quotes; each character may be an escape of six. Past it: it is none of ours. */
+const idBytesMax = 6 * rpcIdCharsMax + 2
 /** The same of the name of a member. Past it: as for an id. */
 const nameBytesMax = 6 * 'isError'.length
 
@@ -22,12 +22,6 @@ const [openBrace, openBracket, closeBrace, closeBracket] = Buffer.from('{[}]')
 
 /** Bytes of a string without an escape, after which its end is looked for: that takes as long as reading a few. */
 const plainBytes = 32
-
-/** The id of a message, or the code of its error, while it is read. */
-interface Taking {
-  readonly name: 'id' | 'code'
-  readonly kind: 'text' | 'number'
-}
 
 /**
  * Reads JSON as far as it needs to know the members of a message and of its result: the ends of strings, and the depth.
@@ -42,7 +36,10 @@ export class OutcomeSearch {
   #isBroken = false
   #isInString = false
   #isEscaped = false
-  /** The first bytes of the last string, and how many it has. Few: a stream may have 100,000 messages. */
+  /**
+   * The first bytes of the last string, or of what is taken, and how many it has. Few: a stream may have 100,000
+   * messages.
+   */
   #string = Buffer.alloc(nameBytesMax)
   #length = 0
   /** The next ones in the bytes that are being read, if they are not behind. */
@@ -54,10 +51,10 @@ export class OutcomeSearch {
   #member = ''
   /** The member of the message whose value begins next, `isError` of the result, or `code` of the error. */
   #awaited = ''
-  #taking: Taking | undefined
-  /** As they are written. */
-  readonly #taken = { id: '', code: '' }
-  #idKind: Taking['kind'] | 'none' | 'other' = 'none'
+  /** The id of the message, or the code of its error, while it is read. */
+  #taking: 'id' | 'code' | undefined
+  /** As they are written; '' for what is too long, an object or a list. */
+  readonly #taken = { id: 'null', code: '' }
   #hasMethod = false
   #hasResult = false
   #hasError = false
@@ -77,7 +74,7 @@ export class OutcomeSearch {
   stated(id: RpcId): Stated | undefined {
     if (this.#depth !== 0 || this.#isBroken || this.#hasMethod) return undefined
     // A server that could not read the id sends none with its error.
-    const isAnswer = this.#idKind === 'none' ? this.#hasError : this.#idText() === String(id)
+    const isAnswer = this.#taken.id === 'null' ? this.#hasError : this.#idText() === String(id)
     if (id !== null && !isAnswer) return undefined
     const code = this.#taken.code === '' ? Number.NaN : Number(this.#taken.code)
     if (this.#hasError) return { outcome: 'rpc_error', ...(!Number.isNaN(code) && { code }) }
@@ -87,10 +84,9 @@ export class OutcomeSearch {
 
   #idText(): string | undefined {
     const { id } = this.#taken
-    if (this.#idKind === 'text') return unescaped(id)
+    if (id.startsWith('"')) return unescaped(id.slice(1, -1))
     // A number may be written in several ways, like 1.0.
-    const isNumber = this.#idKind === 'number' && Number.isFinite(Number(id))
-    return isNumber ? String(Number(id)) : undefined
+    return id !== '' && Number.isFinite(Number(id)) ? String(Number(id)) : undefined
   }
 
   /** Reads on in a string. Returns the place of the last byte that was read. */
@@ -100,7 +96,10 @@ export class OutcomeSearch {
       if (!this.#isEscaped && byte === quote) {
         this.#isInString = false
         this.#isAfterString = true
-        if (this.#taking?.kind === 'text') this.#endTaking(this.#taking)
+        if (this.#taking !== undefined) {
+          this.#keep(byte)
+          this.#endTaking(this.#taking)
+        }
         return at
       }
       this.#isEscaped = !this.#isEscaped && byte === backslash
@@ -125,33 +124,30 @@ export class OutcomeSearch {
 
   /** Whether the next byte of a string may be needed. */
   #mayKeep(): boolean {
-    return this.#length < this.#string.length || (this.#taking !== undefined && this.#length < textBytesMax)
+    return this.#length < this.#string.length || (this.#taking !== undefined && this.#length < idBytesMax)
   }
 
   #keep(byte: number): void {
     const { length } = this.#string
-    if (this.#length === length && length < textBytesMax && this.#taking !== undefined)
-      this.#string = Buffer.concat([this.#string], textBytesMax)
+    if (this.#length === length && length < idBytesMax && this.#taking !== undefined)
+      this.#string = Buffer.concat([this.#string], idBytesMax)
     if (this.#length < this.#string.length) this.#string[this.#length] = byte
     this.#length += 1
   }
 
-  #endTaking({ name, kind }: Taking): void {
+  #endTaking(name: 'id' | 'code'): void {
     this.#taking = undefined
-    if (this.#length > textBytesMax) return
-    const text = this.#string.toString('utf8', 0, this.#length)
-    this.#taken[name] = text
-    if (name === 'id') this.#idKind = kind === 'number' && text === 'null' ? 'none' : kind
+    if (this.#length <= idBytesMax) this.#taken[name] = this.#string.toString('utf8', 0, this.#length)
   }
 
   #readOutside(byte: number): void {
     const isEnd = byte <= 0x20 || byte === comma || byte === closeBrace
-    if (this.#taking?.kind === 'number' && isEnd) this.#endTaking(this.#taking)
-    else if (this.#taking?.kind === 'number') this.#keep(byte)
+    if (this.#taking !== undefined && isEnd) this.#endTaking(this.#taking)
+    else if (this.#taking !== undefined) this.#keep(byte)
     if (byte <= 0x20) return
     if (this.#depth === 0) [this.#isBroken, this.#hasBegun] = [this.#hasBegun, true]
     if (this.#awaited !== '' && byte !== colon) this.#readValue(byte)
-    if (byte === quote) [this.#isInString, this.#length] = [true, 0]
+    if (byte === quote) [this.#isInString, this.#length] = [true, this.#taking === undefined ? 0 : this.#length]
     else if (byte === colon && this.#isAfterString) this.#readName()
     else if (byte === openBrace || byte === openBracket) this.#depth += 1
     else if (byte === closeBrace || byte === closeBracket) this.#depth -= 1
@@ -185,15 +181,11 @@ export class OutcomeSearch {
   }
 
   #take(name: 'id' | 'code', firstByte: number): void {
-    const isOther = firstByte === openBrace || firstByte === openBracket
-    const kind = firstByte === quote ? 'text' : 'number'
-    if (name === 'id') this.#idKind = 'other'
     this.#taken[name] = ''
-    // The code of an error is a number.
-    if (isOther || (name === 'code' && kind === 'text')) return
-    this.#taking = { name, kind }
+    if (firstByte === openBrace || firstByte === openBracket) return
+    this.#taking = name
     this.#length = 0
-    if (kind === 'number') this.#keep(firstByte)
+    this.#keep(firstByte)
   }
 }
 
