@@ -1,6 +1,7 @@
 /**
  * A buffer of bytes that were received and not read yet. Chunks are joined on arrival, because separate one-byte chunks
- * would take eighty times their length in memory. The bytes count against the holder's share of memory.
+ * would take eighty times their length in memory; and copied, because the runtime reads up to half a megabyte at once,
+ * all of which a chunk would keep. The bytes count against the holder's share of memory.
  */
 
 import type { Holder } from '../fairness/owner.ts'
@@ -15,10 +16,8 @@ const pieceBytesMax = 16 * 1024
 export class ByteBuffer {
   readonly #memory: Shares
   readonly #holder: Holder
-  /** Full, but for the last. A single chunk is not copied, as most responses are one chunk. */
+  /** Full, but for the last. Most responses are one chunk, and one piece. */
   #pieces: Uint8Array<ArrayBuffer>[] = []
-  /** Whether the first piece is a chunk of the runtime's. */
-  #isFirstChunk = false
   /** Bytes that the last piece still has room for. */
   #room = 0
   #expected = 0
@@ -41,13 +40,23 @@ export class ByteBuffer {
     return this.#takeFor(bytes)
   }
 
-  /** False if the holder's share is used up; then the chunk is not kept. */
-  add(chunk: Uint8Array<ArrayBuffer>): boolean {
-    if (this.length > 0 || this.#expected > chunk.length) return this.#copy(chunk)
-    if (!this.#takeFor(chunk.length)) return false
-    this.#pieces.push(alone(chunk))
-    this.#isFirstChunk = true
-    this.length = chunk.length
+  /** False if the holder's share is used up; then the rest of the chunk is not kept. */
+  add(chunk: Buffer): boolean {
+    for (let at = 0; at < chunk.length; ) {
+      if (this.#room === 0) {
+        // The length that a server announces is bounded before.
+        const whole = Math.max(this.#expected, chunk.length)
+        const room = this.length === 0 ? whole : Math.min(this.length, pieceBytesMax)
+        if (!this.#takeFor(this.length + room)) return false
+        this.#pieces.push(new Uint8Array(room))
+        this.#room = room
+      }
+      const piece = this.#pieces.at(-1) as Uint8Array
+      const copied = chunk.copy(piece, piece.length - this.#room, at)
+      this.#room -= copied
+      this.length += copied
+      at += copied
+    }
     return true
   }
 
@@ -65,7 +74,6 @@ export class ByteBuffer {
   takePiece(): Uint8Array<ArrayBuffer> | undefined {
     if (this.#pieces.length < 2) return this.take()
     const piece = this.#pieces.shift() as Uint8Array<ArrayBuffer>
-    this.#isFirstChunk = false
     this.#memory.giveBack(this.#holder, piece.length)
     this.#taken -= piece.length
     this.length -= piece.length
@@ -80,13 +88,12 @@ export class ByteBuffer {
 
   /** Gives the memory of pieces back before they are collected: of large responses that may be a hundred megabytes. */
   #free(): void {
-    for (const { buffer } of this.#pieces.slice(this.#isFirstChunk ? 1 : 0)) buffer.transfer(0)
+    for (const { buffer } of this.#pieces) buffer.transfer(0)
   }
 
   #forget(): void {
     if (this.#taken > 0) this.#memory.giveBack(this.#holder, this.#taken)
     this.#pieces = []
-    this.#isFirstChunk = false
     this.#room = 0
     this.#taken = 0
     this.length = 0
@@ -99,33 +106,6 @@ export class ByteBuffer {
     this.#taken = bytes
     return true
   }
-
-  #copy(chunk: Uint8Array): boolean {
-    for (let at = 0; at < chunk.length; ) {
-      if (this.#room === 0) {
-        // The length that a server announces is bounded before.
-        const room = this.length === 0 ? this.#expected : Math.min(this.length, pieceBytesMax)
-        if (!this.#takeFor(this.length + room)) return false
-        this.#pieces.push(new Uint8Array(room))
-        this.#room = room
-      }
-      const piece = this.#pieces.at(-1) as Uint8Array
-      const part = chunk.subarray(at, at + this.#room)
-      piece.set(part, piece.length - this.#room)
-      this.#room -= part.length
-      this.length += part.length
-      at += part.length
-    }
-    return true
-  }
-}
-
-/**
- * The chunk without the rest of what the runtime read with it: up to half a megabyte, which a part would keep. A small
- * one is copied in any case: to look at its buffer takes longer.
- */
-function alone(chunk: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
-  return chunk.length <= pieceBytesMax || chunk.buffer.byteLength > 2 * chunk.length ? new Uint8Array(chunk) : chunk
 }
 
 /** A stream, and the functions that feed and end it. */
@@ -143,7 +123,7 @@ export function readAhead(pile: ByteBuffer, onCancel: () => void) {
   function give(chunk?: Uint8Array<ArrayBuffer>): boolean {
     const waiting = wake
     wake = undefined
-    waiting?.(chunk && alone(chunk))
+    waiting?.(chunk && new Uint8Array(chunk))
     return waiting !== undefined
   }
 
