@@ -12,6 +12,7 @@ import * as limits from '../../limits.ts'
 import { notMcp } from '../../model/mcp.ts'
 import { nextTurn } from '../../next-turn.ts'
 import { lineEndsIn } from '../../upstream/exchange.ts'
+import { within } from '../../within.ts'
 
 /**
  * Rewrites the text of one JSON-RPC message. `type`: of its event, if that states one. Rejects with SyntaxError if it is
@@ -351,24 +352,19 @@ export async function readMessages(
       return data
     },
   }).getReader()
-  let late: PlatformError | undefined
-  let ended: Promise<void> | undefined
-  const deadline = setTimeout(() => {
-    const text = `The MCP server is too slow: no response within ${Math.ceil(timeoutMs / 1000)} s`
-    late = new PlatformError('upstream_timeout', text, { id })
-    // Its call is recorded as late, before the answer.
-    ended = reader.cancel(late).catch(() => {})
-  }, timeoutMs)
-  try {
-    while (!isDone) {
-      const { done } = await reader.read()
-      if (done) break
-    }
-    await ended
-    if (late !== undefined) throw late
+  const reading = async () => {
+    while (!isDone) if ((await reader.read()).done) break
     return characters
+  }
+  let late: PlatformError | undefined
+  try {
+    return await within(timeoutMs, reading(), () => {
+      const text = `The MCP server is too slow: no response within ${Math.ceil(timeoutMs / 1000)} s`
+      late = new PlatformError('upstream_timeout', text, { id })
+      throw late
+    })
   } finally {
-    clearTimeout(deadline)
-    await reader.cancel().catch(() => {})
+    // A late call is recorded as late, before the answer.
+    await reader.cancel(late).catch(() => {})
   }
 }
