@@ -1,6 +1,4 @@
-/**
- * Authenticated callers by `Authorization` header, valid for the directory version under which they were authenticated.
- */
+/** Authenticated callers by `Authorization` header, each valid for the directory version of its authentication. */
 
 import { LRUCache } from 'lru-cache'
 import type { Authenticated } from '../auth/authenticate.ts'
@@ -25,10 +23,7 @@ export function createCallers(clock: Clock) {
   })
   let version = ''
 
-  /**
-   * Forgets all callers, unless this is the version under which they are known: each holds its directory snapshot, with
-   * all records read under it.
-   */
+  /** Forgets callers of other versions: each holds its directory snapshot, with all records read under it. */
   function keepOnly(current: string): void {
     if (current !== version) kept.clear()
     version = current

@@ -136,9 +136,7 @@ function matchesAllowed({ target, port }: AllowedUpstream, address: Address, hos
   return network.kind() === address.kind() && address.match(network as ipaddr.IPv4 & ipaddr.IPv6, bits)
 }
 
-/**
- * Parses `host`, `host:port`, `10.0.0.0/8`, `10.0.0.0/8:8443`, `[::1]:8443` or `fd00::/8`; undefined for anything else.
- */
+/** Parses `host`, `host:port`, `10.0.0.0/8`, `10.0.0.0/8:8443`, `[::1]:8443` or `fd00::/8`; undefined for others. */
 export function readAllowedUpstream(text: string): AllowedUpstream | undefined {
   const [, bracketed, plain, portText] =
     /^(?:\[([0-9A-Fa-f:.]+(?:\/\d+)?)\]|([^[\]]+?))(?::(\d{1,5}))?$/.exec(text) ?? []

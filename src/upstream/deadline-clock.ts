@@ -3,10 +3,7 @@
  * runtime costs two microseconds. So timeouts may fire up to `deadlineTickMs` late.
  */
 
-/**
- * Interval at which deadlines of calls are checked, and after which a call checks that its client is still connected.
- * Within it: nothing counts as late.
- */
+/** Interval at which deadlines of calls, and whether clients are connected, are checked. Within it: nothing is late. */
 export const deadlineTickMs = 50
 
 /** Ticks only while something is watched, and does not keep the process alive. */

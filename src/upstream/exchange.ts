@@ -13,15 +13,9 @@ import type { OutgoingRequest } from './head.ts'
 import type { Abort, ResponseHandler } from './http-connection.ts'
 import { UpstreamError, type UpstreamRequest, type UpstreamResponse } from './upstream.ts'
 
-/**
- * Milliseconds that a line of an event stream takes until it is passed on, at worst. Counted against
- * `ownerTimeShare`. Past it: the owner waits.
- */
+/** Milliseconds to pass on a line of a stream, at worst. Counted against `ownerTimeShare`. Past it: the owner waits. */
 const streamLineMs = 0.0015
-/**
- * Milliseconds that a megabyte of a response takes later, when the memory of its chunks is collected. Counted as
- * `streamLineMs`.
- */
+/** Milliseconds to collect the memory of a megabyte of a response later. Counted as `streamLineMs`. */
 const receiveMsPerMegabyte = 4
 /** The same for a response that is parsed and checked here, and for its request: a page of fifty tools takes 0.9 ms. */
 const documentMs = 0.5

@@ -17,10 +17,7 @@ export interface OutgoingRequest {
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const headerValue = /^[\t\x20-\x7e\x80-\xff]*$/
 
-/**
- * The request as it is sent, with the headers of HTTP itself. Throws TypeError for a header name or value that RFC 9110
- * does not allow.
- */
+/** The request as it is sent. Throws TypeError for the name or value of a header that RFC 9110 does not allow. */
 export function wireRequest({ method, path, host, headers, via, body }: OutgoingRequest): Buffer {
   // Responses are not decompressed, so none is requested.
   let head = `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\naccept-encoding: identity\r\n`
@@ -41,10 +38,7 @@ export function wireRequest({ method, path, host, headers, via, body }: Outgoing
   return bytes
 }
 
-/**
- * Headers from a list of alternating names and values: names in lower case, repeated ones joined by commas. Throws
- * Error past `upstreamHeadBytesMax`.
- */
+/** From alternating names and values: by lower-case name, repeated ones joined. Throws past `upstreamHeadBytesMax`. */
 export function headersOf(raw: readonly string[]): Record<string, string> {
   // Without a prototype, because an upstream may send a header named `__proto__`.
   const headers: Record<string, string> = Object.create(null)

@@ -13,10 +13,7 @@ export interface Endpoint {
   readonly authorities?: readonly string[] | undefined
 }
 
-/**
- * Receives a response: `onHead`, `onData` any number of times, then `onEnd`; or `onError` at any point, as the last
- * call.
- */
+/** Receives a response: `onHead`, `onData` any number of times, `onEnd`; or `onError` at any point, as the last. */
 export interface ResponseHandler {
   /** Milliseconds until its next bytes may be read; 0 for now. */
   wait(): number
@@ -26,15 +23,9 @@ export interface ResponseHandler {
   hold(bytes: number): boolean
   /** Gives the memory back. */
   release(bytes: number): void
-  /**
-   * Waits for a place to read and verify the certificates of the other side, and resolves with a function that leaves
-   * it. Rejects if too many wait.
-   */
+  /** Waits for a place to verify certificates; resolves with a function that leaves it. Rejects if too many wait. */
   enterHandshake(): Promise<() => void>
-  /**
-   * Asks whether the request may still be sent, when the connection that it has waited for is open. Undefined if so;
-   * rejects if not.
-   */
+  /** Asks, when the connection is open, whether the request may still be sent. Undefined if so; rejects if not. */
   mayBegin(): Promise<void> | undefined
   /** The request is about to be written. */
   onWrite(): void

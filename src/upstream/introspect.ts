@@ -68,10 +68,7 @@ export async function introspectServer(
   }
 }
 
-/**
- * Each walks all pages, and throws past `introspectionPagesMax`. Without what the registry does not show (spec 2.9 to
- * 2.11).
- */
+/** Each walks all pages, throws past `introspectionPagesMax`, and leaves out what spec 2.9 to 2.11 does not show. */
 const lists = {
   async tools(client: Client, options: RequestOptions): Promise<object[]> {
     const { tools } = await client.listTools(undefined, options)
@@ -139,10 +136,7 @@ function couldBeWritten(about: Introspection['about']): boolean {
   return !('problem' in readJson(JSON.stringify(about), { depthMax: jsonDepthMax })) && aboutShape.isValid(about)
 }
 
-/**
- * The problem of a list that cannot be kept, as a write of a server would refuse it, too
- * (`features/servers/server-handlers.ts`). As work in steps.
- */
+/** The problem for which a write of a server would refuse a list too (`server-handlers.ts`). As work in steps. */
 function* problemOf(what: keyof Definitions, found: Partial<Definitions>): Work<string | undefined> {
   const count = found[what]?.length ?? 0
   if (count > introspectionItemsMax) return `The server has ${count} ${what}; at most ${introspectionItemsMax} are kept`

@@ -19,10 +19,7 @@ export const lookupTimeoutMs = 4000
 /** Resolves a name to all of its addresses. Rejects if there are none. */
 export type Lookup = (host: string) => Promise<readonly string[]>
 
-/**
- * Finds all addresses of a name; empty if there are none or the look-up timed out. Rejects with UpstreamError.
- * `shares`: of pending look-ups.
- */
+/** All addresses of a name; empty if none came in time. Rejects with UpstreamError. `shares`: of pending look-ups. */
 export function createNames(lookup: Lookup = lookupByCares, shares = new Shares(pendingLookupsMax)) {
   /** `until`: expiry, by `performance.now()`. */
   const known = new LRUCache<string, { addresses: readonly string[]; until: number }>({ max: dnsCacheEntriesMax })

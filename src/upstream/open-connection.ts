@@ -9,15 +9,10 @@ import { CertificateError, Handshake } from './handshake.ts'
 import type { Abort, Endpoint, HttpConnection, PoolEvents, ResponseHandler } from './http-connection.ts'
 import { ResponseParser } from './response-parser.ts'
 
-/**
- * Bytes of a response that are read at once; in chunks of one byte they take three milliseconds. Past it: the rest is
- * read if `ownerTimeShare` allows it.
- */
+/** Bytes of a response read at once; byte by byte they take 3 ms. Past it: the rest, if `ownerTimeShare` allows it. */
 export const readAtOnceBytes = 16 * 1024
 
-/**
- * Opens a wire. Responses are parsed strictly (RFC 9112): a response that parsers could read differently is an error.
- */
+/** Opens a wire. Responses are parsed strictly (RFC 9112): one that parsers could read differently is an error. */
 export function openConnection(origin: Endpoint, pool: PoolEvents): HttpConnection {
   return new SocketConnection(origin, pool)
 }

@@ -13,10 +13,7 @@ import { Exchange, type UpstreamFairness } from './exchange.ts'
 import type { openConnection } from './open-connection.ts'
 import { type Upstream, UpstreamError, type UpstreamRequest, type UpstreamResponse } from './upstream.ts'
 
-/**
- * Upstreams for which a pool of connections is kept, for a few seconds. Past it: the least recently used pool is
- * evicted.
- */
+/** Upstreams whose pool of connections is kept, for seconds. Past it: the least recently used pool is evicted. */
 const upstreamPoolsMax = 1000
 
 /** Called for each request with its outcome (the status, or the kind of the error) and the seconds until then. */

@@ -26,10 +26,7 @@ const listedPartsMax = 30_000
 const introspectedValuesMax = 50_000
 /** Characters of an error by which a server refuses to say what it has. Past it: cut. */
 export const serverErrorCharsMax = 200
-/**
- * A response during the probe, large enough for instructions and icons. Past it: the connection is created with the
- * state `error`.
- */
+/** Bytes of a probe's response; icons fit. Past it: the connection is created with the state `error`. */
 export const probeResponseBytesMax = 256 * 1024
 /** Bytes of that response parsed in one turn of the event loop; about five milliseconds. Past it: the next turn. */
 const probeBytesAtOnce = 4 * 1024
@@ -82,9 +79,7 @@ export interface Initialization<T> {
   readonly asking: Asking
   /** In all: time, HTTP requests, and bytes of their responses. */
   readonly bounds: { readonly timeoutMs: number; readonly requests: number; readonly bytes: number }
-  /**
-   * Asks what is to be known, once the server has been initialized. An error that it throws is a problem of the server.
-   */
+  /** Asks what is to be known, once the server is initialized. An error that it throws is a problem of the server. */
   readonly ask: (client: Client, options: RequestOptions) => Promise<T>
 }
 

@@ -43,10 +43,7 @@ export class ResponseParser {
     this.#isReusable = false
   }
 
-  /**
-   * Parses a chunk. `whole`: the response is complete. An Error: it is not a response, or could be read differently by
-   * another parser.
-   */
+  /** Parses a chunk. `whole`: the response is complete. An Error: it is none, or parsers could read it differently. */
   read(chunk: Buffer): 'partial' | 'whole' | Error {
     let read: number | Error
     const isBody = this.#hasHead
@@ -120,10 +117,7 @@ interface HTTPParser {
   0: () => void
   /** Headers beyond those that fit one call, and trailers; alternating names and values. */
   1: (headers: string[]) => void
-  /**
-   * Must return 0: the response has a body if its head says so. `headers` is undefined if all of them were passed
-   * to `kOnHeaders`.
-   */
+  /** Must return 0: the head says whether there is a body. `headers`: undefined if `kOnHeaders` got all of them. */
   2: (
     major: number,
     minor: number,

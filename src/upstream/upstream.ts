@@ -27,10 +27,7 @@ export interface UpstreamRequest {
   readonly body?: Uint8Array | string
   /** The `Via` header of the client's request. */
   readonly via?: string | undefined
-  /**
-   * The holder that causes the request: the look-up of the name, and the response while it is incomplete or unread,
-   * count against this holder's shares.
-   */
+  /** Causes the request: the look-up, and the response until it is read, count against this holder's shares. */
   readonly holder: Holder
   /** Aborts when the client disconnects. A function, called only for slow responses: the signal is costly to create. */
   readonly signal?: (() => AbortSignal) | undefined
@@ -43,10 +40,7 @@ export interface UpstreamRequest {
   readonly progress?: { isSent: boolean }
   /** Milliseconds until the response head must have arrived, name look-up included. */
   readonly timeoutMs: number
-  /**
-   * For small documents: the body is read whole, whatever status and type the response has, up to this many bytes, and
-   * `timeoutMs` holds until its end.
-   */
+  /** For small documents: any body is read whole, up to this many bytes, and `timeoutMs` holds until its end. */
   readonly bodyBytesMax?: number
   /** Whether the response is parsed here, which takes more of its owner's time. Left out, small documents are. */
   readonly isParsed?: boolean

@@ -164,10 +164,7 @@ function isOfUpstream(code: string): boolean {
   return code.startsWith('upstream_') || code === 'session_not_found' || code === 'internal'
 }
 
-/**
- * The stream, whose answer is passed on when the call is recorded. A client that disconnects before the answer has
- * cancelled the call.
- */
+/** The stream; its answer is passed on when the call is recorded. A client that goes before has cancelled the call. */
 function recorded(
   body: ReadableStream<Uint8Array>,
   answer: OutcomeReader,

@@ -21,10 +21,7 @@ export const leadingSpacesMax = 64 * 1024
 export interface ClientResponseOptions {
   /** Whether the client sent a session id that was valid. Then a 404 means that the session has ended. */
   readonly hasClientSession: boolean
-  /**
-   * For a response that stays open: it keeps its call slot until the function that this returns is called, once the
-   * client has read the response or disconnected.
-   */
+  /** Keeps the call slot of an open response until what this returns is called: the client has read it or left. */
   readonly keepSlot: () => () => void
 }
 
@@ -231,10 +228,7 @@ async function rpcErrorIn(text: string, allowance: Pick<Allowance, 'parse'>): Pr
   }
 }
 
-/**
- * Whether the body begins as a JSON object; it is passed on unparsed. Leading white space is accepted, because a server
- * may pad a response to have it flushed at once.
- */
+/** Whether the body, which is passed on unparsed, begins as a JSON object, with or without white space before it. */
 function startsAsObject(bytes: Uint8Array): boolean {
   const isSpace = (byte: number | undefined) => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
   let first = 0

@@ -22,10 +22,7 @@ const contactNotedMs = 3600 * 1000
 /** Connections whose last status write is cached. Past it: the status is written once more. */
 const statusesKeptMax = 20_000
 
-/**
- * Records the status of a connection that was called. Returns at once. A failed write is logged, not thrown: the state
- * is information, and no request depends on it.
- */
+/** Returns at once. A failed write is logged, not thrown: the state is information, and no request depends on it. */
 export type RecordStatus = (ref: ConnectionRef, called: StoredConnection, status: ConnectionStatus) => void
 
 export function createStatusRecorder(store: Store, clock: Clock, log: Log): RecordStatus {

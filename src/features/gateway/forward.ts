@@ -202,10 +202,7 @@ async function authorizeMessage(
   }
 }
 
-/**
- * Throws `loop_detected` for a request that this postern has sent, perhaps through a proxy: it would multiply
- * endlessly.
- */
+/** Throws `loop_detected` for a request that this postern has sent, perhaps by a proxy: it would multiply endlessly. */
 export function requireNoLoop({ pseudonym }: Pick<GatewayDeps, 'pseudonym'>, request: Request, { id }: Message): void {
   if (request.headers.get('via')?.includes(pseudonym) !== true) return
   const text = 'The connection leads back to this postern: point it to another server'

@@ -167,16 +167,10 @@ function punctuationProblem(body: Readonly<Record<string, unknown>>): string | u
   return field && lookalikeOf(field)
 }
 
-/**
- * Imported on first use: a process that serves no such calls does not load the package. Kept, because even a repeated
- * `import()` takes ten microseconds.
- */
+/** Imported on first use, as most processes need none. Kept, as even a repeated `import()` takes ten microseconds. */
 let official: typeof import('@modelcontextprotocol/server') | undefined
 
-/**
- * The era of a request, from its headers and body. A 400 response if they contradict each other or a required header is
- * missing.
- */
+/** The era of a request; a 400 response if headers and body contradict each other, or a required header is missing. */
 export async function eraOf(message: Message, headers: Headers): Promise<Message['era'] | Response> {
   official ??= await import('@modelcontextprotocol/server')
   const protocolVersionHeader = headers.get('mcp-protocol-version') ?? undefined
@@ -233,10 +227,7 @@ function plainValue(header: string): string | null {
 
 const paramPrefix = 'mcp-param-'
 
-/**
- * `Mcp-Param-…` repeats an argument. Which one is stated only in the tool's schema, which is not read here, so the
- * value must equal any one of the arguments.
- */
+/** `Mcp-Param-…` repeats one of the arguments: only the tool's schema, which is not read here, states which. */
 function paramProblem({ body }: Message, headers: Headers): string | undefined {
   const names = [...headers.keys()].filter((name) => name.startsWith(paramPrefix))
   if (names.length === 0) return undefined
@@ -273,10 +264,7 @@ export function withoutAmbiguousParams(headers: Headers, { body }: Message): Hea
 /** Ours: values in the arguments of a call with `Mcp-Param-…`. Past it: 400, or the headers are not passed on. */
 const repeatedArgumentsMax = 2000
 
-/**
- * The scalar values of a call's arguments, at any depth, as text, each with the key nearest to it; undefined if they are
- * more than `repeatedArgumentsMax`.
- */
+/** The scalars in a call's arguments, as texts, each with its nearest key; undefined past `repeatedArgumentsMax`. */
 function argumentTexts(body: Message['body']): (readonly [key: string, text: string])[] | undefined {
   const { arguments: given } = (body['params'] ?? {}) as { arguments?: unknown }
   const texts: (readonly [string, string])[] = []

@@ -9,10 +9,7 @@ import { streamCheckIntervalMs } from '../../limits.ts'
 /** Streams checked in one turn of the event loop; a token that is not cached takes 0.25 ms. Past it: the next turn. */
 export const streamsCheckedPerTurn = 16
 
-/**
- * Calls `look` repeatedly. If it rejects, calls `end` once with the error, and stops. Returns a function that stops
- * watching without calling `end`.
- */
+/** Calls `look` until it rejects, then `end` with the error. Returns a function that stops watching without `end`. */
 export type WatchStream = (look: () => Promise<unknown>, end: (why: unknown) => void) => () => void
 
 /** Calls `act` every `milliseconds`. Returns a function that stops it. */
@@ -31,9 +28,7 @@ export function createOpenStreams(every: Every = everyMoment): WatchStream {
   let round: (() => void)[] = []
   let stop: (() => void) | undefined
 
-  /**
-   * In batches: after a directory write each check is a full look-up, and thousands at once would block the event loop.
-   */
+  /** In batches: after a directory write each is a full look-up, and thousands at once would block the event loop. */
   function lookOn(): void {
     for (const each of round.splice(0, streamsCheckedPerTurn)) each()
     if (round.length > 0) setImmediate(lookOn)

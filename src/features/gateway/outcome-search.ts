@@ -36,10 +36,7 @@ export class OutcomeSearch {
   #isBroken = false
   #isInString = false
   #isEscaped = false
-  /**
-   * The first bytes of the last string, or of what is taken, and how many it has. Few: a stream may have 100,000
-   * messages.
-   */
+  /** The first bytes of the last string, or of what is taken, and how many it has. Few: streams have many messages. */
   #string = Buffer.alloc(nameBytesMax)
   #length = 0
   /** The next ones in the bytes that are being read, if they are not behind. */

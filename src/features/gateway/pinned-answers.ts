@@ -32,9 +32,7 @@ export const notAsked = { 'www-authenticate': 'Bearer realm="postern"' }
 
 /** Reads the lists of connections for the platform itself. */
 export interface FirstLists {
-  /**
-   * Reads what a connection lists, and resolves with the connection as it is then. Throws as a request to its server.
-   */
+  /** Reads what a connection lists, and resolves with it as it is then. Throws as a request to its server. */
   readFirst(context: RequestContext, connection: AuthorizedConnection): Promise<AuthorizedConnection>
 }
 
@@ -66,10 +64,7 @@ export async function requireSamePins(
   throw new PlatformError('upstream_error', text, { id: message.id })
 }
 
-/**
- * Throws `forbidden` if the tool that a message calls is not accepted. Reads the connection's lists if they never were,
- * and throws what that throws.
- */
+/** Throws `forbidden` if the called tool is not accepted, and what reading the connection's first lists throws. */
 export async function requireAccepted(deps: PinDeps, call: AuthorizedCall, { body, id }: Message): Promise<void> {
   const { context, connection } = call
   const known = await deps.pins.of(context, connection)

@@ -1,7 +1,4 @@
-/**
- * Opens a platform session: one that the platform holds with an upstream for clients that send no session id (MCP
- * 2025-11-25, lifecycle).
- */
+/** Opens a session that the platform holds with an upstream for clients without one (MCP 2025-11-25, lifecycle). */
 
 import { PlatformError } from '../../errors.ts'
 import { upstreamSessionIdCharsMax } from '../../limits.ts'
@@ -13,9 +10,7 @@ import type { Post } from './send-with-credentials.ts'
 import { type PlatformSession, readGreeting } from './sessions.ts'
 import type { UpstreamCall } from './upstream-call.ts'
 
-/**
- * Characters of the protocol version that a server negotiates; so far they are dates. Past it: treated as 2025-11-25.
- */
+/** Characters of the protocol version that a server negotiates, so far a date. Past it: treated as 2025-11-25. */
 const protocolVersionCharsMax = 32
 
 /**

@@ -122,10 +122,7 @@ class Relay {
   }
 }
 
-/**
- * Turns a PlatformError of one event, or one that is no JSON-RPC message, into a JSON-RPC error event for this request
- * id; the stream continues.
- */
+/** Turns a PlatformError or SyntaxError of one event into a JSON-RPC error event for this id; the stream continues. */
 export function errorsAsMessages(rewrite: Rewrite, id: RpcId): Rewrite {
   return async (data, type) => {
     try {
@@ -165,10 +162,7 @@ export const waitingBytesMin = 4096
 /** Milliseconds of an event that is rewritten, besides what its text takes. A server may send a hundred thousand. */
 const eventMs = 0.004
 
-/**
- * A whole slice of its owner: what awaits it runs alone in a turn of the event loop. The first step is small, so that
- * it is not refused.
- */
+/** A whole slice of its owner: what awaits it runs alone in a turn. The first step is small, so it is not refused. */
 export function* ownTurn(): Generator<number, void> {
   yield 1
   yield limits.sliceCost

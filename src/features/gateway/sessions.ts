@@ -51,10 +51,7 @@ export interface ServerGreeting {
   readonly instructionsHash: string | undefined
 }
 
-/**
- * Characters of a server's instructions that are kept: as many as one endpoint shows of all servers together. Past it:
- * they are cut.
- */
+/** Characters of a server's instructions that are kept, as many as one endpoint shows in all. Past it: they are cut. */
 export const instructionsCharsMax = 2048
 /** Capabilities that a greeting keeps: MCP has eight. Past it: the others are left out. */
 const capabilitiesMax = 32

@@ -51,10 +51,7 @@ async function callTool(deps: GatewayDeps, request: Request): Promise<Response> 
   return toolResponse(request, result)
 }
 
-/**
- * The result of work that waited for a server, or what it throws, unless the caller has lost the right meanwhile.
- * Throws 401, 404, 403.
- */
+/** The result of work that waited for a server, or its error. Throws 401, 404, 403 if the caller has lost the right. */
 async function rightfully<T>(deps: GatewayDeps, call: AuthorizedCall, work: Promise<T>): Promise<T> {
   const [ended] = await Promise.allSettled([work])
   if (!isFresh(deps, call.context)) await call.renew()

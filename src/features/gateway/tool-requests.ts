@@ -195,10 +195,7 @@ interface Answer {
   readonly error?: { readonly code?: unknown; readonly message?: unknown } | null
 }
 
-/**
- * The JSON-RPC response to our request: the whole body, or one event of a stream, in which notifications may precede
- * it. Throws PlatformError.
- */
+/** The JSON-RPC response to our request: the whole body, or an event after notifications. Throws PlatformError. */
 async function answerTo(
   deps: GatewayDeps,
   call: AuthorizedCall,

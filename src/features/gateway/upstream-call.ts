@@ -58,10 +58,7 @@ export interface UpstreamCall {
   readonly signal: (() => AbortSignal) | undefined
   /** Rewrites each message of the response. Undefined if the response is passed on unchanged. */
   readonly rewrite: Rewrite | undefined
-  /**
-   * Calls `end` once the credential or connection of an open stream is no longer valid. Returns a function that stops
-   * watching.
-   */
+  /** Calls `end` once the right to an open stream has ended. Returns a function that stops watching. */
   readonly watchAccess: (end: (why: PlatformError) => void) => () => void
   /**
    * Awaited before each send: authorizes again if time has passed since, as opening a session and refreshing a token

@@ -32,15 +32,10 @@ import {
  * the least recently used one is evicted.
  */
 const mockServersKeptBytesMax = 2 * 2 ** 20
-/**
- * Cached answers of mocks, all together. Past it: the least recently used one is generated again, with the same
- * content.
- */
+/** Bytes of all cached answers. Past it: the least recently used one is generated again, with the same content. */
 const mockAnswersBytesMax = 16 * 2 ** 20
 
-/**
- * An answer with its result serialized for each era. An answer with `error` is sent by the official package instead.
- */
+/** An answer with its result serialized for each era. One with `error` is sent by the official package instead. */
 interface Ready {
   readonly answer: MockAnswer
   readonly handshake: string

@@ -1,7 +1,4 @@
-/**
- * MCP for a mocked server, by the official package: handshake, lists, resources, prompts, and calls of tools that
- * mocks.ts does not answer itself.
- */
+/** MCP for a mocked server by the official package: all but the calls of tools that mocks.ts answers itself. */
 
 import { createMcpHandler, isInitializeRequest, ProtocolError, Server } from '@modelcontextprotocol/server'
 import { rpcErrorBody } from '../../http/error-response.ts'

@@ -103,9 +103,7 @@ function impossibleArguments(wanted: object, schema: JsonSchema | undefined) {
   return check instanceof Error ? undefined : check(wanted)
 }
 
-/**
- * Keywords that a part of a valid value can violate: they require something to be present, or they are not monotonic.
- */
+/** Keywords that a part of a valid value can violate: they require something, or are not monotonic. */
 const wholes = new Set([
   ...['required', 'minProperties', 'dependentRequired', 'dependentSchemas', 'dependencies', 'unevaluatedProperties'],
   ...['not', 'if', 'then', 'else', 'oneOf'],

@@ -73,10 +73,7 @@ export function signInTarget({ headersKey }: Pick<BeginDeps, 'headersKey'>, { re
   return target
 }
 
-/**
- * Looks everything up anew, and answers with the page that links to the authorization server. Throws SignInProblem, and
- * `conflict`.
- */
+/** Looks everything up anew, and shows the link to the authorization server. Throws SignInProblem, and `conflict`. */
 export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Request, as: SignInAs): Promise<Response> {
   const { records, base } = deps
   const { given } = as

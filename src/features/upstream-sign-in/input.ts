@@ -51,10 +51,7 @@ export function readConfig({ connections }: ServerDetail): Config | { readonly p
   return 'problem' in read ? read : { schema, fields: read.fields }
 }
 
-/**
- * The configuration of a connection's server: as registered now, or else as its status tells. Without fields for a
- * mock.
- */
+/** The configuration of a connection's server: as registered now, or else as its status tells. A mock has no fields. */
 export async function configOf(
   request: Request,
   directory: Pick<DirectorySnapshot, 'serverJson'>,

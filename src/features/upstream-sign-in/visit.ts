@@ -68,10 +68,7 @@ async function visitWith(
   return { request, ref, stored, action, formToken: formTokenOf(signInKey, ticket, 'setup'), maker, holder, by }
 }
 
-/**
- * For a write: reading the form and asking the server take time. Throws `conflict`, 404 and 403 if the visitor has lost
- * the right in the meantime.
- */
+/** For a write: forms and servers take time. Throws `conflict`, 404 and 403 if the visitor has lost the right. */
 export async function requireVisit(deps: SharedParts, { request }: Visit): Promise<void> {
   if ((await visitOf(deps, request)) instanceof Response)
     throw conflict('Your sign-in has ended in the meantime: open the page again')
