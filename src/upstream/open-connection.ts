@@ -224,7 +224,7 @@ class SocketConnection implements HttpConnection {
     const read = this.#parser.read(chunk)
     // The receiver has aborted the exchange.
     if (this.#receiver === undefined) return
-    if (read === 'whole') this.#end(this.#isLastPiece && this.#parser.isReusable())
+    if (read === 'whole') this.#end(this.#isLastPiece && this.#parser.isReusable)
     else if (read !== 'partial') this.#fail(read)
   }
 
@@ -241,7 +241,7 @@ class SocketConnection implements HttpConnection {
   #end(isReusable: boolean): void {
     const receiver = this.#receiver
     this.#receiver = undefined
-    const isKept = isReusable && this.#unsent === undefined && this.#pool.keep(this, this.#parser.keepMs())
+    const isKept = isReusable && this.#unsent === undefined && this.#pool.keep(this, this.#parser.keepMs)
     if (!isKept) this.close()
     receiver?.onEnd()
   }

@@ -25,8 +25,10 @@ export class ResponseParser {
   #emptyBytes = 0
   #hasHead = false
   #isWhole = false
-  #isReusable = false
-  #keepMs = socketIdleMs
+  /** Whether the server allows keep-alive, and has sent nothing after the response. */
+  isReusable = false
+  /** How long the server keeps an unused connection, in milliseconds. */
+  keepMs = socketIdleMs
 
   constructor({ onHead, onData }: Pick<ResponseHandler, 'onHead' | 'onData'>) {
     this.#onHead = onHead
@@ -40,7 +42,7 @@ export class ResponseParser {
     this.#emptyBytes = 0
     this.#hasHead = false
     this.#isWhole = false
-    this.#isReusable = false
+    this.isReusable = false
   }
 
   /** Parses a chunk. `whole`: the response is complete. An Error: it is none, or parsers could read it differently. */
@@ -58,7 +60,7 @@ export class ResponseParser {
     if (isBody) this.#emptyBytes = Math.max(0, this.#emptyBytes + chunk.length - this.#carriedBytes * chunkBytesPerByte)
     if (this.#emptyBytes > emptyChunkBytesMax) return new Error('it sends too many bytes without content')
     if (!this.#isWhole) return typeof read === 'number' ? 'partial' : read
-    if (read !== chunk.length) this.#isReusable = false
+    if (read !== chunk.length) this.isReusable = false
     return 'whole'
   }
 
@@ -67,23 +69,13 @@ export class ResponseParser {
     return this.#parser.finish() === undefined && this.#isWhole
   }
 
-  /** Whether the server allows keep-alive, and has sent nothing after the response. */
-  isReusable(): boolean {
-    return this.#isReusable
-  }
-
-  /** How long the server keeps an unused connection, in milliseconds. */
-  keepMs(): number {
-    return this.#keepMs
-  }
-
   #open(): HTTPParser {
     const HTTPParser = httpParser()
     const parser = new HTTPParser()
     parser.initialize(HTTPParser.RESPONSE, {}, upstreamHeadBytesMax)
     // A second message begins after the response.
     parser[HTTPParser.kOnMessageBegin] = () => {
-      if (this.#isWhole) this.#isReusable = false
+      if (this.#isWhole) this.isReusable = false
     }
     parser[HTTPParser.kOnHeaders] = (more) => {
       if (!this.#hasHead) this.#rawHeaders.push(...more)
@@ -96,8 +88,8 @@ export class ResponseParser {
       // Informational responses (1xx) precede the final one.
       if (this.#isWhole || status < 200) return 0
       this.#hasHead = true
-      this.#isReusable = keepsAlive
-      this.#keepMs = keepMsOf(headers)
+      this.isReusable = keepsAlive
+      this.keepMs = keepMsOf(headers)
       this.#onHead(status, headers)
       return 0
     }

@@ -99,9 +99,8 @@ export function* parsingMessage(
  * tool: postern would not record it, or not as a call.
  */
 function callProblem(method: string, params: unknown): string | undefined {
-  const isCall = method === callMethod
-  if (!isCall && mayBeCall(method)) return `method: must be written ${callMethod}`
-  if (!isCall) return undefined
+  if (method !== callMethod)
+    return lettersOf(method) === callLetters ? `method: must be written ${callMethod}` : undefined
   if (Array.isArray(params)) return 'params: must be an object'
   return typeof (params as { name?: unknown } | undefined)?.name === 'string'
     ? undefined
@@ -126,8 +125,6 @@ const methodCharsMax = 256
 
 const callMethod = 'tools/call'
 const callLetters = lettersOf(callMethod)
-
-const mayBeCall = (method: string) => lettersOf(method) === callLetters
 
 /** Said of a number that another parser, or the client itself, may read as another one. */
 const inexactId = 'the number has more digits than postern keeps exactly: send a string, or a smaller number'

@@ -9,8 +9,8 @@ export type Arguments = Readonly<Record<string, unknown>>
 
 /** A registered server, as it was read for its mocks. */
 export interface MockServer {
-  /** Unique to this reading of the server, so cached answers of an earlier version are not used. */
-  readonly serial: number
+  /** Of all that is stored of it, so that cached answers of an earlier version are not used. */
+  readonly hash: string
   /** Of its JSON. */
   readonly bytes: number
   readonly detail: ServerDetail

@@ -81,8 +81,6 @@ interface KeptServer {
   readonly server: MockServer
   /** Of the directory in which it was read last. */
   readonly version: string
-  /** Of all that is stored: another version of the directory rarely changes it. */
-  readonly hash: string
 }
 
 /** Mocked servers in decoded form, by their names: each is read once in a version of the directory. */
@@ -91,8 +89,6 @@ class MockServers {
     maxSize: mockServersKeptBytesMax,
     sizeCalculation: ({ server: { bytes } }) => bytes + 1000,
   })
-  /** Of the server that was read last. */
-  #serial = 0
 
   known({ directory, server }: MockCall): MockServer | undefined {
     const kept = this.#kept.get(server)
@@ -111,8 +107,9 @@ class MockServers {
     if (found === undefined) return this.known(call)
     const hash = await allowance.run(hashing(found)) // 429
     const kept = this.#kept.get(name)
-    if (kept?.hash !== hash) return allowance.parse(sizeOf(found), this.#reading(call, found, hash)) // 429
-    this.#kept.set(name, { ...kept, version: directory.version })
+    // Another version of the directory rarely changes it.
+    if (kept?.server.hash !== hash) return allowance.parse(sizeOf(found), this.#reading(call, found, hash)) // 429
+    this.#kept.set(name, { server: kept.server, version: directory.version })
     return kept.server
   }
 
@@ -123,9 +120,8 @@ class MockServers {
     const tools = new Map((detail.tools ?? []).map((tool) => [tool.name, tool]))
     const recorded: RecordedAnswer[] = []
     for (const answer of stored.answers) recorded.push(yield* reading(answer.length, () => readMock(answer)))
-    this.#serial += 1
-    const server = { serial: this.#serial, bytes: sizeOf(stored), detail, tools, recorded }
-    this.#kept.set(call.server, { server, version: call.directory.version, hash })
+    const server = { hash, bytes: sizeOf(stored), detail, tools, recorded }
+    this.#kept.set(call.server, { server, version: call.directory.version })
     return server
   }
 }
@@ -155,7 +151,7 @@ export function createMocks(sockets: Pick<ClientSockets, 'wait'>) {
   async function ready(call: MockedCall): Promise<Ready> {
     const { request, server, scenario, tool, given } = call
     // Keyed by the arguments as sent. Another key order is computed once more, with the same result.
-    const key = `${server.serial}\0${scenario}\0${tool.name}\0${JSON.stringify(given)}`
+    const key = `${server.hash}\0${scenario}\0${tool.name}\0${JSON.stringify(given)}`
     allowanceOf(request).spend((key.length / 2 ** 20) * argumentsMsPerMegabyte)
     const kept = answers.get(key)
     if (kept !== undefined) return kept
