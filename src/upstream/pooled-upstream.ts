@@ -59,8 +59,7 @@ export function createUpstream(destinationOf: DestinationOf, options: UpstreamOp
     return sockets
   }
 
-  async function findAndSend(request: UpstreamRequest): Promise<UpstreamResponse> {
-    const from = performance.now()
+  async function findAndSend(request: UpstreamRequest, from: number): Promise<UpstreamResponse> {
     const target = new URL(request.url)
     const destination = await destinationOf(target, request)
     const sockets = socketsTo(target, destination)
@@ -69,20 +68,16 @@ export function createUpstream(destinationOf: DestinationOf, options: UpstreamOp
     return sendVia(route, request, from)
   }
 
-  function sendVia(
-    { sockets, host, path }: UpstreamRoute,
-    request: UpstreamRequest,
-    from = performance.now(),
-  ): Promise<UpstreamResponse> {
+  function sendVia({ sockets, host, path }: UpstreamRoute, request: UpstreamRequest, from: number) {
     const { method = 'POST', headers, body, via } = request
     const outgoing = { method, path, host, headers, via: via === undefined ? own : `${via}, ${own}`, body }
     return new Exchange(request, fairness, clock, from).run(sockets, outgoing)
   }
 
   function send(request: UpstreamRequest): Promise<UpstreamResponse> {
+    const from = performance.now()
     const known = routes.get(request.url)
-    if (known !== undefined && known.until > performance.now()) return sendVia(known, request)
-    return findAndSend(request)
+    return known !== undefined && known.until > from ? sendVia(known, request, from) : findAndSend(request, from)
   }
 
   return { send: observe === undefined ? send : observed(send, observe) }
