@@ -74,10 +74,10 @@ export function signInTarget({ headersKey }: Pick<BeginDeps, 'headersKey'>, { re
 }
 
 /** Looks everything up anew, and shows the link to the authorization server. Throws SignInProblem, and `conflict`. */
-export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Request, as: SignInAs): Promise<Response> {
+export async function beginSignIn(deps: BeginDeps, visit: Visit, as: SignInAs): Promise<Response> {
   const { records, base } = deps
   const { given } = as
-  const { ref, stored } = visit
+  const { ref, stored, request } = visit
   const { connection, privatePart } = stored
   const mcpUrl = connection.mcpUrl ?? ''
   const fetch = createOAuthFetch(deps.upstream, 'Reaching the server', visit.holder)

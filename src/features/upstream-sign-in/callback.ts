@@ -12,12 +12,12 @@ import { handlersOf } from '../../http/handler.ts'
 import { html } from '../../http/html.ts'
 import { page, redirect, row } from '../../http/html-page.ts'
 import { readInteger, readQuery } from '../../http/query.ts'
-import type { ConnectionRef, ConnectionStatus, ServerInfo } from '../../model/connection.ts'
+import type { UpstreamTarget } from '../../model/input-fields.ts'
 import { isConnectionId, isSlug } from '../../model/names.ts'
 import { findConnection, type StoredConnection } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
-import { probeServer } from '../../upstream/probe.ts'
-import { UpstreamError } from '../../upstream/upstream.ts'
+import { type ProbeResult, probeServer } from '../../upstream/probe.ts'
+import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
 import { type Attempt, browserCookie, hashOf } from './begin.ts'
 import { forgetClient, redirectUriOf, replaceStored, type UpstreamSignInDeps } from './oauth-client.ts'
 import { createOAuthFetch, holderOf, SignInProblem } from './oauth-fetch.ts'
@@ -71,13 +71,9 @@ async function connectionOf(deps: UpstreamSignInDeps, { ref, setupState, maker }
   throw invalidRequest('The connection has changed since this sign-in began: start again')
 }
 
-async function keep(
-  deps: UpstreamSignInDeps,
-  attempt: Attempt,
-  tokens: UpstreamTokens,
-  { status, serverInfo }: { readonly status: ConnectionStatus; readonly serverInfo?: ServerInfo },
-): Promise<void> {
+async function keep(deps: UpstreamSignInDeps, attempt: Attempt, tokens: UpstreamTokens, probed: ProbeResult) {
   const { signInKey } = deps
+  const { status, serverInfo } = probed
   const { ref, by } = attempt
   const { userId } = by
   const kept = userId === undefined ? tokens : { ...tokens, userId }
@@ -114,7 +110,8 @@ async function finish(deps: UpstreamSignInDeps, attempt: Attempt, parameters: UR
     throw thrown
   }) // 502
   try {
-    await keep(deps, attempt, tokens, await probe(deps, { ref: attempt.ref, holder }, stored, tokens)) // 502, 400
+    const target = targetOf(stored, attempt.ref, deps.headersKey)
+    await keep(deps, attempt, tokens, await probe(upstream, target, holder, tokens)) // 502, 400
   } catch (thrown) {
     // Nobody has them: the connection may have gone meanwhile.
     if (thrown instanceof PlatformError) void revokeTokens(tokens, fetch).catch(() => {})
@@ -127,12 +124,11 @@ async function finish(deps: UpstreamSignInDeps, attempt: Attempt, parameters: UR
 
 /** Asks the server with the token. Throws SignInProblem if it does not take it. */
 async function probe(
-  { upstream, headersKey }: UpstreamSignInDeps,
-  { ref, holder }: { readonly ref: ConnectionRef; readonly holder: Holder },
-  stored: StoredConnection,
+  upstream: Upstream,
+  { url, headers }: UpstreamTarget,
+  holder: Holder,
   { accessToken }: UpstreamTokens,
-) {
-  const { url, headers } = targetOf(stored, ref, headersKey)
+): Promise<ProbeResult> {
   const step = 'Connecting to the server'
   const withToken = { ...headers, authorization: `Bearer ${accessToken}` }
   const probed = await probeServer(upstream, url, withToken, { holder }).catch((error) => {

@@ -82,19 +82,18 @@ async function answerForm(deps: SetupDeps, visit: Visit, form: Form): Promise<Re
   }
   const given = openPart<StoredClient>('oauth', visit.stored.privatePart, visit.ref, deps.signInKey)
   const isTyped = given?.isTyped === true && tokens === undefined
-  if (form.one('client') !== undefined && isTyped) return beginSignIn(deps, visit, request, { asksForClient: true })
-  if (form.one('register') !== undefined && given === undefined) {
-    return beginSignIn(deps, visit, request, { registersAgain: true })
-  }
+  if (form.one('client') !== undefined && isTyped) return beginSignIn(deps, visit, { asksForClient: true })
+  if (form.one('register') !== undefined && given === undefined)
+    return beginSignIn(deps, visit, { registersAgain: true })
   const clientId = form.one('client_id')
-  if (clientId === undefined) return beginSignIn(deps, visit, request, { given })
+  if (clientId === undefined) return beginSignIn(deps, visit, { given })
   // A ticket lets nobody replace what was given with the connection, only what was typed on this page.
   if ((oauth !== undefined && !isTyped) || tokens !== undefined) {
     throw conflict(
       'This connection already has an OAuth client: sign out first, or change the field `oauth` of the connection',
     ) // 409
   }
-  return beginSignIn(deps, visit, request, { typed: readTypedClient(clientId, form.one('client_secret')) }) // 400
+  return beginSignIn(deps, visit, { typed: readTypedClient(clientId, form.one('client_secret')) }) // 400
 }
 
 /** Throws `invalid_request`. */
