@@ -114,27 +114,27 @@ export type Ahead = ReturnType<typeof readAhead>
 /** A stream that buffers unread bytes on a pile. `onCancel` is called if the reader cancels. */
 export function readAhead(pile: ByteBuffer, onCancel: () => void) {
   let controller: ReadableStreamDefaultController<Uint8Array> | undefined
-  /** Set while the reader is waiting: wakes it with a chunk, or because the stream has ended. */
-  let wake: ((chunk?: Uint8Array<ArrayBuffer>) => void) | undefined
+  /** The reader has read all that there is, and waits for more. */
+  let isWaiting = false
   let hasEnded = false
   let isOver = false
 
   /** Passes the chunk to a reader that is waiting; false if none is, and the chunk must go on the pile. */
-  function give(chunk?: Uint8Array<ArrayBuffer>): boolean {
-    const waiting = wake
-    wake = undefined
-    waiting?.(chunk && new Uint8Array(chunk))
-    return waiting !== undefined
+  function give(chunk: Uint8Array): boolean {
+    if (!isWaiting) return false
+    isWaiting = false
+    controller?.enqueue(new Uint8Array(chunk))
+    return true
   }
 
   /** Ends the stream once the pile is read; with an error at once. */
   function end(error?: Error): void {
     hasEnded = true
-    if (error !== undefined && !isOver) {
-      isOver = true
-      controller?.error(error)
-    }
-    give()
+    if (isOver || (error === undefined && !isWaiting)) return
+    isOver = true
+    isWaiting = false
+    if (error === undefined) controller?.close()
+    else controller?.error(error)
   }
 
   const readable = new ReadableStream<Uint8Array>(
@@ -142,24 +142,17 @@ export function readAhead(pile: ByteBuffer, onCancel: () => void) {
       start(opened) {
         controller = opened
       },
-      async pull(reading) {
-        let given: Uint8Array | undefined
-        if (pile.length === 0 && !hasEnded) {
-          const woken = Promise.withResolvers<Uint8Array | undefined>()
-          wake = woken.resolve
-          given = await woken.promise
-        }
-        if (isOver) return
-        const bytes = given ?? pile.takePiece()
+      pull(reading) {
+        const bytes = pile.takePiece()
         if (bytes !== undefined) reading.enqueue(bytes)
         else {
-          isOver = true
-          reading.close()
+          isWaiting = true
+          if (hasEnded) end()
         }
       },
       cancel() {
         isOver = true
-        end()
+        isWaiting = false
         onCancel()
       },
     },
