@@ -31,10 +31,7 @@ export interface UpstreamRequest {
   readonly holder: Holder
   /** Aborts when the client disconnects. A function, called only for slow responses: the signal is costly to create. */
   readonly signal?: (() => AbortSignal) | undefined
-  /**
-   * Asked once more when a connection had to be opened, which may take seconds. Undefined if the request may still be
-   * sent; `send` rejects with what it rejects with.
-   */
+  /** Asked again when a connection had to be opened. Undefined if it may still be sent; `send` rejects as this does. */
   readonly requireAccess?: () => Promise<void> | undefined
   /** `isSent` is set before the first byte is written: from then on the server may execute the request. */
   readonly progress?: { isSent: boolean }

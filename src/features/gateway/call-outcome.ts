@@ -194,10 +194,7 @@ function statedBy(text: string, id: RpcId): Stated | undefined {
   return { outcome: (result as { isError?: unknown } | null)?.isError === true ? 'tool_error' : 'ok' }
 }
 
-/**
- * Whether a message answers the request with this id, as clients take it: "7" for 7, and without an id an error, as a
- * server that could not read the id sends none.
- */
+/** Whether a message answers the request with this id, as clients take it: "7" for 7, and an error without an id. */
 export function isAnswerTo(
   id: RpcId,
   { id: given, error }: { readonly id?: unknown; readonly error?: unknown },

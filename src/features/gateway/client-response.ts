@@ -123,10 +123,7 @@ const uncountedHeadBytes = 4 * 1024
 /** The runtime keeps a head as long as its stream is open, in about so many times its size. */
 const headMemoryFactor = 4
 
-/**
- * Counts a stream, and a large head, as long as it is open: thousands may be. Returns the function that ends that.
- * Throws `rate_limited` if the owner has no memory for it.
- */
+/** Counts an open stream, and a large head. Returns the function that ends that. Throws `rate_limited` without room. */
 function holdStream(response: UpstreamResponse, { holder, memory, message }: UpstreamCall): () => void {
   const bytes = Object.entries(response.headers).reduce(
     (sum, [name, value]) => sum + name.length + (value?.length ?? 0),

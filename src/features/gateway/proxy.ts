@@ -80,10 +80,7 @@ function isUnknownSession(session: Session, { status }: UpstreamResponse): sessi
   return session !== undefined && !isOfClient(session) && status === (session.id === null ? 400 : 404)
 }
 
-/**
- * Opens a new session, and sends the message in it. A `tools/call` is not repeated: the answer does not prove that
- * nothing was executed, so the caller must decide.
- */
+/** Opens a new session, and sends the message in it; not a `tools/call`, which may have been executed. */
 async function sendAgain(
   sessions: Sessions,
   post: Post,

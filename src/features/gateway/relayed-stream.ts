@@ -96,8 +96,7 @@ class Relay {
         await nextTurn()
       }
     } catch {
-      // The upstream disconnected, or an event could not be rewritten. The client keeps the events that were relayed so
-      // far.
+      // The upstream is gone, or an event could not be rewritten. The client keeps the events before that.
       this.cancel()
       controller.close()
     } finally {

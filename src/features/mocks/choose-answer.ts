@@ -15,10 +15,7 @@ import type { JsonSchema } from '../../schema/schema-keywords.ts'
 import type { MockAnswer, MockedCall } from './call.ts'
 import { generating } from './generate-result.ts'
 
-/**
- * Cost of a character of arguments that a mocked tool's schema checks, in the unit of `sliceCost`; 100 kB with
- * `uniqueItems` take 35 ms. Past it: as for `sliceCost`.
- */
+/** Cost of a character of checked arguments; 100 kB with `uniqueItems` take 35 ms. Past it: as for `sliceCost`. */
 const checkedCharacterCost = 8
 
 /** Ours: examples of an output schema that a mock chooses from. Past it: the others are left out. */

@@ -27,10 +27,7 @@ import {
   type Tool,
 } from './call.ts'
 
-/**
- * Bytes of JSON of mocked servers that are cached in decoded form, which takes 25 times as much at worst. Past it:
- * the least recently used one is evicted.
- */
+/** Bytes of JSON of decoded servers, which take 25 times as much. Past it: the least recently used one is evicted. */
 const mockServersKeptBytesMax = 2 * 2 ** 20
 /** Bytes of all cached answers. Past it: the least recently used one is generated again, with the same content. */
 const mockAnswersBytesMax = 16 * 2 ** 20

@@ -10,10 +10,7 @@ const rangeCharsPerChar = 50
 /** Characters that it looks at to find one outside of a class. */
 const printableChars = 90
 
-/**
- * Characters that it reads and writes for one text: it parses the pattern each time, and lists those in a class again
- * for each character outside of it.
- */
+/** Characters that it reads and writes for a text: the pattern, and a class for each character outside of it. */
 export function madeCharsOf(pattern: string): number {
   // It may take for a range what is none in the pattern, but no range for anything else.
   const ranges = [...pattern.matchAll(/(?=(.)-(.))/gs)]

@@ -93,10 +93,7 @@ function tryCheck(...asked: Parameters<typeof checkOf>): Check | Error {
   }
 }
 
-/**
- * Why no valid call can match these recorded arguments; undefined if one can. A call may have more arguments than were
- * recorded, so the schema is relaxed first.
- */
+/** Why no valid call can have these recorded arguments, or more; undefined if one can. The schema is relaxed first. */
 function impossibleArguments(wanted: object, schema: JsonSchema | undefined) {
   if (schema === undefined) return undefined
   const check = tryCheck(partialSchema(schema) as JsonSchema, 'arguments')

@@ -234,10 +234,7 @@ export function authenticationOf({ clientSecret, method }: UpstreamClient): Clie
   return method === 'client_secret_post' ? ClientSecretPost(clientSecret) : basic(clientSecret)
 }
 
-/**
- * RFC 6749, 2.3.1: form-encoded, then Basic. The library's own encodes `-` and `_` as well, and servers that forget to
- * decode take it for another client.
- */
+/** RFC 6749, 2.3.1: form-encoded, then Basic. The library encodes `-` and `_` too, which some servers do not decode. */
 function basic(clientSecret: string): ClientAuth {
   return (_, { client_id }, __, headers) => {
     headers.set('authorization', `Basic ${btoa(`${formEncoded(client_id)}:${formEncoded(clientSecret)}`)}`)
