@@ -18,6 +18,7 @@ const idBytesMax = 6 * rpcIdCharsMax + 2
 const nameBytesMax = 6 * 'isError'.length
 
 const [quote = 0, backslash = 0, colon, comma] = Buffer.from('"\\:,')
+const newline = 0x0a
 const [openBrace, openBracket, closeBrace, closeBracket] = Buffer.from('{[}]')
 
 /** Bytes of a string without an escape, after which its end is looked for: that takes as long as reading a few. */
@@ -25,8 +26,9 @@ const plainBytes = 32
 
 /**
  * Reads JSON as far as it needs to know the members of a message and of its result: the ends of strings, and the depth.
- * A name deeper within a result, or in a text, is none of these. Most bytes that are not JSON mean nothing; a comma or
- * colon that is missing is not noticed.
+ * A name deeper within a result, or in a text, is none of these. It notices what a server gets wrong by joining texts:
+ * a line break within a string, and nothing between a string and what follows. Most other bytes that are not JSON mean
+ * nothing.
  */
 export class OutcomeSearch {
   /** Objects and lists that are open. */
@@ -42,6 +44,7 @@ export class OutcomeSearch {
   /** The next ones in the bytes that are being read, if they are not behind. */
   #quoteAt = -1
   #backslashAt = -1
+  #newlineAt = -1
   /** The last byte ended a string, or is a space after one: a colon makes it a name. */
   #isAfterString = false
   /** The member of the message that is being read. */
@@ -61,6 +64,7 @@ export class OutcomeSearch {
     const buffer = asBuffer(bytes)
     this.#quoteAt = -1
     this.#backslashAt = -1
+    this.#newlineAt = -1
     for (let at = 0; at < buffer.length; at += 1) {
       if (this.#isInString) at = this.#readString(buffer, at)
       else this.#readOutside(buffer[at] as number)
@@ -99,11 +103,12 @@ export class OutcomeSearch {
         }
         return at
       }
+      this.#isBroken ||= byte === newline
       this.#isEscaped = !this.#isEscaped && byte === backslash
       this.#keep(byte)
       if (byte === backslash) plain = at
       if (at - plain < plainBytes || this.#isEscaped || this.#mayKeep()) continue
-      // Most of a long text has neither, and the runtime finds them a hundred times faster.
+      // Most of a long text has none of them, and the runtime finds them a hundred times faster.
       const next = this.#nextSpecial(buffer, at + 1) - 1
       this.#length += next - at
       plain = next
@@ -112,11 +117,12 @@ export class OutcomeSearch {
     return buffer.length
   }
 
-  /** Looked for once each, as a text may have thousands of either. */
+  /** Looked for once each, as a text may have thousands of them. */
   #nextSpecial(buffer: Buffer, from: number): number {
     if (this.#quoteAt < from) this.#quoteAt = placeOf(buffer, quote, from)
     if (this.#backslashAt < from) this.#backslashAt = placeOf(buffer, backslash, from)
-    return Math.min(this.#quoteAt, this.#backslashAt)
+    if (this.#newlineAt < from) this.#newlineAt = placeOf(buffer, newline, from)
+    return Math.min(this.#quoteAt, this.#backslashAt, this.#newlineAt)
   }
 
   /** Whether the next byte of a string may be needed. */
@@ -143,6 +149,8 @@ export class OutcomeSearch {
     else if (this.#taking !== undefined) this.#keep(byte)
     if (byte <= 0x20) return
     if (this.#depth === 0) [this.#isBroken, this.#hasBegun] = [this.#hasBegun, true]
+    const isEndOfValue = byte === comma || byte === closeBrace || byte === closeBracket
+    this.#isBroken ||= this.#isAfterString && byte !== colon && !isEndOfValue
     if (this.#awaited !== '' && byte !== colon) this.#readValue(byte)
     if (byte === quote) [this.#isInString, this.#length] = [true, this.#taking === undefined ? 0 : this.#length]
     else if (byte === colon && this.#isAfterString) this.#readName()

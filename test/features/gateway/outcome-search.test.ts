@@ -75,6 +75,26 @@ test('an id that is a number may be written in several ways, and a text is anoth
   expect(without.stated('')).toBeUndefined()
 })
 
+test('a text that clients cannot parse answers nothing', () => {
+  for (const text of [
+    '{"id" 1,"result":{}}',
+    '{"id":1,"result" {}}',
+    '{"id":1,"result":{"a" "b"}}',
+    '{"id":1 "result":{"a":"b" "c":1}}',
+    // An event with a text over two lines of data.
+    '{"id":1,"result":{"text":"a\nb"}}',
+    `{"id":1,"result":{"text":"${'x'.repeat(100)}\n"}}`,
+  ]) {
+    expect(() => JSON.parse(text)).toThrow()
+    for (const size of [1, 7, text.length]) {
+      const search = new OutcomeSearch()
+      const bytes = Buffer.from(text)
+      for (let at = 0; at < bytes.length; at += size) search.add(bytes.subarray(at, at + size))
+      expect({ text, stated: search.stated(1) }).toEqual({ text, stated: undefined })
+    }
+  }
+})
+
 /** Characters as JSON may have them, too. */
 const escaped = (text: string) => text.replaceAll('E', String.raw`\u0045`)
 
