@@ -89,7 +89,8 @@ async function startProgram(command: readonly string[], port: number, path: stri
   for (;;) {
     const answer = await fetch(`http://127.0.0.1:${port}${path}`).catch(() => undefined)
     if (answer?.ok) break
-    if (child.exitCode !== null) throw new Error(`${command.join(' ')} ended (is test/bench installed?): ${child.exitCode}`)
+    if (child.exitCode !== null)
+      throw new Error(`${command.join(' ')} ended (is test/bench installed?): ${child.exitCode}`)
     if (performance.now() > deadline) throw new Error(`${command.join(' ')} did not start`)
     await Bun.sleep(100)
   }
