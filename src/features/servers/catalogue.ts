@@ -120,7 +120,7 @@ export class Catalogue {
 
   /** The servers that the owner of a namespace has in all of its namespaces. */
   async ownedWith(namespace: string): Promise<number> {
-    return this.#owned.of(ownerOf(await holdersIn(this.#store)(namespace)))
+    return this.#owned.of(ownerOf(await holderOf(this.#store, namespace)))
   }
 
   /** The servers that have some of these words, best first, as work in steps. */
@@ -128,28 +128,23 @@ export class Catalogue {
     return this.#words.search(words, options)
   }
 
-  /** `holder`: of its words. Returns the number of characters that were taken into the index. */
-  #put(listing: ServerListing, holder: Holder): number {
-    const { qualifiedName, unlisted } = listing
-    const before = this.#byName.get(qualifiedName)
-    const texts = textsOf(listing)
-    const listed = listedOf(listing, holder, texts)
-    this.#byName.set(qualifiedName, listed)
-    this.#owned.add(before?.owner, -1)
-    this.#owned.add(listed.owner, 1)
-    if (before?.searched === listed.searched) return 0
-    this.#words.put(qualifiedName, holder, texts, !unlisted)
-    return texts.reduce((sum, { length }) => sum + length, 0)
-  }
-
   /** Takes in a listing as it is stored, unless it is the one that is known. `known`: the hashes of its group. */
   async #takeIn(name: string, value: Uint8Array, known: Map<string, bigint>, update: Update): Promise<void> {
     const hash = Bun.hash.xxHash3(value)
     if (known.get(name) === hash) return update.takeTurn(value.length / hashedBytesPerCharacter)
-    const characters = this.#put(readListing(value), await update.holderOf(namespaceOf(name)))
+    const listing = readListing(value)
+    const holder = await update.holderOf(namespaceOf(name))
+    const texts = textsOf(listing)
+    const before = this.#byName.get(name)
+    const listed = listedOf(listing, holder, texts)
+    this.#byName.set(name, listed)
+    this.#owned.add(before?.owner, -1)
+    this.#owned.add(listed.owner, 1)
+    const isIndexed = before?.searched === listed.searched
+    if (!isIndexed) this.#words.put(name, holder, texts, !listing.unlisted)
     known.set(name, hash)
     this.#unsorted.add(name)
-    await update.takeTurn(characters + listingCharacters)
+    await update.takeTurn(listingCharacters + (isIndexed ? 0 : texts.join('').length))
   }
 
   #forget(name: string, known: Map<string, bigint>): void {
@@ -260,35 +255,28 @@ function textsOf({ qualifiedName, displayName, tools, description }: ServerListi
 type Update = ReturnType<typeof startUpdate>
 
 function startUpdate(store: Pick<Store, 'get'>) {
-  return { takeTurn: turnTaker(), holderOf: holdersIn(store) }
-}
-
-/** Finds the holder of the words of a namespace: its owner. Looks up each namespace once. */
-function holdersIn(store: Pick<Store, 'get'>) {
   const holders = new Map<string, Promise<Holder>>()
-  const find = async (namespace: string): Promise<Holder> => {
-    const stored = await store.get(keyOf('namespace', namespace))
-    const alone = { keyId: namespace, family: namespace }
-    if (stored === undefined) return alone
-    const owner = readNamespace(stored)
-    return { ...alone, userId: 'userId' in owner ? owner.userId : organizationUserId(owner.organizationId) }
-  }
-  return (namespace: string): Promise<Holder> => {
-    const holder = holders.get(namespace) ?? find(namespace)
-    holders.set(namespace, holder)
-    return holder
+  let taken = 0
+  return {
+    /** Looks up each namespace once. */
+    holderOf: (namespace: string) => holders.getOrInsertComputed(namespace, () => holderOf(store, namespace)),
+    /** Yields the event loop after so many characters of listings: reads of a local store do not. */
+    async takeTurn(characters: number): Promise<void> {
+      taken += characters
+      if (taken < searchedCharsPerTurn) return
+      taken = 0
+      await nextTurn()
+    },
   }
 }
 
-/** Yields the event loop after so many characters of listings: reads of a local store do not. */
-function turnTaker() {
-  let taken = 0
-  return async (characters: number): Promise<void> => {
-    taken += characters
-    if (taken < searchedCharsPerTurn) return
-    taken = 0
-    await nextTurn()
-  }
+/** The holder of the words of a namespace: its owner. */
+async function holderOf(store: Pick<Store, 'get'>, namespace: string): Promise<Holder> {
+  const alone = { keyId: namespace, family: namespace }
+  const stored = await store.get(keyOf('namespace', namespace))
+  if (stored === undefined) return alone
+  const owner = readNamespace(stored)
+  return { ...alone, userId: 'userId' in owner ? owner.userId : organizationUserId(owner.organizationId) }
 }
 
 /** Reading a listing costs as much as so many characters of it. */
