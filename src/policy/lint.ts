@@ -249,19 +249,13 @@ function* lintingPatterns(rules: readonly PlacedRule[], hasTime: () => boolean):
       found.push(finding('contradiction', pair?.own.place ?? last.place, words, { other: pair?.other.place ?? null }))
       continue
     }
+    const narrowing: (PlacedRule & { readonly values: string })[] = []
     for (const own of here) {
-      if (yield* noneMatches([], [own.pattern])) {
+      if (yield* noneMatches([], [own.pattern]))
         found.push(finding('dead-constraint', own.place, `${own.pattern} matches every text`))
-        continue
-      }
-      for (const other of here) {
-        if (own === other || !(yield* noneMatches([other.pattern], [own.pattern]))) continue
-        if (own.block < other.block && (yield* noneMatches([own.pattern], [other.pattern]))) continue
-        const words = `restricts nothing: ${other.place} already allows no more than this`
-        found.push(finding('dead-constraint', own.place, words, { other: other.place }))
-        break
-      }
+      else narrowing.push({ ...own, values: own.pattern })
     }
+    found.push(...(yield* impliedIn(narrowing, (own, other) => noneMatches([other], [own]))))
   }
   return { found, isComplete }
 }

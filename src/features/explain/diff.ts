@@ -115,29 +115,19 @@ class Search {
   *candidates(): Work<Candidate[]> {
     const bodies = yield* this.#messages()
     yield* this.#calls(bodies)
-    const metadata = yield* this.#metadata()
-    const sets = yield* this.#twoSets(metadata)
-    const two = bodies.slice(0, 1)
-    for (const body of bodies) {
-      if ((yield* onMessage(this.#old, body)).allowed) continue
-      if (body !== two[0]) two.push(body)
-      break
-    }
+    const sets = yield* this.#twoSets(yield* this.#metadata())
+    const two = yield* firstTwo(bodies, (body) => onMessage(this.#old, body))
     for (const one of this.#seen) {
       const { namespace, connectionId: connection } = one
-      for (const operation of ['read', 'write'] as const) {
-        yield stepCost
-        this.#try({ namespace, connection, operation }, accessTo(one, one.stored, operation), true)
-      }
+      for (const operation of ['read', 'write'] as const)
+        yield* this.#try({ namespace, connection, operation }, accessTo(one, one.stored, operation), true)
     }
-    for (const namespace of this.#namespaces()) {
+    for (const namespace of this.#namespaces())
       for (const resource of resourceTypes)
         for (const operation of operationKinds) {
-          yield stepCost
-          if (resource === 'connections') this.#onConnections(namespace, operation, sets, two)
-          else this.#try({ namespace, resource, operation }, { namespace, resource, operation }, false)
+          if (resource === 'connections') yield* this.#onConnections(namespace, operation, sets, two)
+          else yield* this.#try({ namespace, resource, operation }, { namespace, resource, operation }, false)
         }
-    }
     return this.#found
   }
 
@@ -177,21 +167,13 @@ class Search {
     const named = [...this.#old, ...this.#new].flatMap(({ metadata = [] }) => metadata.flat())
     const ids = new Set(named.filter(([key]) => key === connectionIdFact).map(([, value]) => value))
     const own: MetadataSet = ids.size === 0 ? [] : [[connectionIdFact, unnamed('connection', ids)]]
-    const two: MetadataSet[] = []
-    for (const pairs of metadata) {
+    const sets = metadata.map((set) => (set.some(([key]) => key === connectionIdFact) ? set : [...set, ...own]))
+    const old = this.#old
+    return yield* firstTwo(sets, function* (set) {
       yield stepCost
-      const set = pairs.some(([key]) => key === connectionIdFact) ? pairs : [...pairs, ...own]
-      const isWider = !this.#isOldFor(set)
-      if (two.length === 0 || isWider) two.push(set)
-      if (isWider) break
-    }
-    return two
-  }
-
-  /** Whether the old policy allows a connection that has nothing but these pairs. */
-  #isOldFor(set: MetadataSet): boolean {
-    const facts = factsOf(set)
-    return this.#old.every(({ metadata }) => metadata === undefined || constraintAllows(metadata, facts))
+      const facts = factsOf(set)
+      return { allowed: old.every((block) => block.metadata === undefined || constraintAllows(block.metadata, facts)) }
+    })
   }
 
   /** Calls of the connections that the caller sees, of their own tools first. */
@@ -213,13 +195,10 @@ class Search {
     for (const one of callable) yield* this.#tryCall(one, base)
   }
 
-  *#tryCall(one: SeenConnection, body: Record<string, unknown>): Work<void> {
+  #tryCall(one: SeenConnection, body: Record<string, unknown>): Work<void> {
     const { namespace, connectionId: connection } = one
     const access = { ...accessTo(one, one.stored, 'execute'), rpc: body }
-    this.requests += 1
-    yield stepCost
-    if (!(yield* decideOnMessage(this.#new, access)).allowed) return
-    this.#keep({ namespace, connection, ...this.#described(body) }, yield* decideOnMessage(this.#old, access))
+    return this.#try({ namespace, connection, ...this.#described(body) }, access, true)
   }
 
   /** As a call, where no rule asks for the id: that of a described call is not known. */
@@ -236,44 +215,50 @@ class Search {
     return all.add(unnamed('namespace', all))
   }
 
-  #onConnections(
+  *#onConnections(
     namespace: string,
     operation: Access['operation'],
     sets: readonly MetadataSet[],
     bodies: readonly Record<string, unknown>[],
-  ): void {
+  ): Work<void> {
     if (operation === 'read' && this.#new.every(({ metadata }) => metadata === undefined)) {
       const list = { namespace, resource: 'connections', operation } as const
-      this.#try(list, { ...list, metadata: 'narrowed' }, false)
+      yield* this.#try(list, { ...list, metadata: 'narrowed' }, false)
     }
     for (const set of sets) {
       const facts = factsOf(set)
       const { metadata } = facts
       const access = { namespace, operation, metadata: facts }
-      if (operation !== 'execute') this.#try({ namespace, operation, metadata }, access, operation === 'read')
+      if (operation !== 'execute') yield* this.#try({ namespace, operation, metadata }, access, operation === 'read')
       else
         for (const body of bodies)
-          this.#try({ namespace, metadata, ...this.#described(body) }, { ...access, rpc: body }, true)
+          yield* this.#try({ namespace, metadata, ...this.#described(body) }, { ...access, rpc: body }, true)
     }
   }
 
-  #try(
+  /** `isOne`: it is about one connection, whose metadata hides it. */
+  *#try(
     request: DescribedRequest,
     access: Partial<Access> & Pick<Access, 'namespace' | 'operation'>,
     isOne: boolean,
-  ): void {
+  ): Work<void> {
     const whole: Access = { resource: 'connections', metadata: 'none', ...access }
-    const decideOn = isOne ? decideOnConnection : decide
     this.requests += 1
-    if (decideOn(this.#new, whole).allowed) this.#keep(request, decideOn(this.#old, whole))
-  }
-
-  #keep(request: DescribedRequest, decision: Decision): void {
-    if (this.#found.length >= explainedMax) return
+    yield stepCost
+    const allowed = isOne ? yield* decideOnMessage(this.#new, whole) : decide(this.#new, whole)
+    if (!allowed.allowed || this.#found.length >= explainedMax) return
+    const decision = isOne ? yield* decideOnMessage(this.#old, whole) : decide(this.#old, whole)
     if (!decision.allowed) this.#found.push({ request, refusedBy: constraintOf(decision) })
     else if (this.#reachDiffers && !this.#found.some((one) => one.request.namespace === request.namespace))
       this.#found.push({ request, refusedBy: undefined })
   }
+}
+
+/** The first, and the first that the old policy does not allow. */
+function* firstTwo<T>(all: readonly T[], onOld: (one: T) => Work<{ readonly allowed: boolean }>): Work<T[]> {
+  const first = all.slice(0, 1)
+  for (const one of all) if (!(yield* onOld(one)).allowed) return one === first[0] ? first : [...first, one]
+  return first
 }
 
 function unnamed(kind: string, names: ReadonlySet<string>): string {

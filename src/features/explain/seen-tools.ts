@@ -128,18 +128,16 @@ export async function withTools(
   )
   const seen: SeenConnection[] = []
   for (const found of listed) {
-    const one = { ...found, tools: found.tools ?? (await acceptedTools(deps, context, found)) }
-    const { server } = one.stored.privatePart
-    const isMock = one.stored.connection.mock?.enabled === true
-    const known = server === undefined || (one.tools !== undefined && !isMock) ? undefined : server
-    const reading =
-      known === undefined ? undefined : examined.servers.getOrInsertComputed(known, (name) => toolsOf(context, name))
-    const ofServer = await reading
-    const tools = (isMock ? ofServer : undefined) ?? one.tools ?? ofServer
-    seen.push({
-      ...one,
-      tools: tools && (await allowanceOf(context.request).run(callable(context, one, tools, examined))),
-    })
+    const { connection, privatePart } = found.stored
+    const own = found.tools ?? (await acceptedTools(deps, context, found))
+    const isMock = connection.mock?.enabled === true
+    const { server } = own === undefined || isMock ? privatePart : {}
+    const { servers } = examined
+    const ofServer =
+      server === undefined ? undefined : servers.getOrInsertComputed(server, () => toolsOf(context, server))
+    const tools = isMock ? ((await ofServer) ?? own) : (own ?? (await ofServer))
+    const work = tools && callable(context, found, tools, examined)
+    seen.push({ ...found, tools: work && (await allowanceOf(context.request).run(work)) })
   }
   return seen
 }

@@ -2,16 +2,12 @@
 
 import { type Caller, callerOfToken, endedBy } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'
-import { signingInput } from '../../auth/service-token.ts'
-import type { SharedParts } from '../../auth/shared-parts.ts'
 import { secondsOf } from '../../clock.ts'
 import { invalidRequest, notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { ExplainedToken, Subject } from '../../model/explain.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
-import { claimsFor, compilingPatterns, requireFits, signatureChars } from '../tokens/mint.ts'
-
-export type SubjectDeps = Pick<SharedParts, 'authenticator' | 'issuer' | 'tokenIdKey' | 'clock'>
+import { type ClaimsDeps, claimsToMint, compilingPatterns } from '../tokens/mint.ts'
 
 /** A credential whose requests are explained; it need not be good any more. */
 export interface Explained {
@@ -31,22 +27,19 @@ export interface Explained {
  * throws for it.
  */
 export async function readSubject(
-  deps: SubjectDeps,
+  deps: ClaimsDeps,
   context: RequestContext,
   { token, policy, organizationId }: Subject,
 ): Promise<Explained> {
-  const { caller, directory, request } = context
+  const { caller, directory } = context
   const isPolicy = policy !== undefined || organizationId !== undefined
   if (token !== undefined && isPolicy) throw invalidRequest('token: send it, or a policy, and not both')
   if (token !== undefined) return tokenSubject(deps, context, token)
   const own = caller.token && ({ claims: caller.token, state: 'active' } as const)
   if (!isPolicy) return { caller, inherited: 0, lifetime: own && lifetimeOf(own.claims), token: own }
   const body = { ...(policy !== undefined && { policy }), ...(organizationId !== undefined && { organizationId }) }
-  await allowanceOf(request).run(compilingPatterns(body)) // 429
-  const { clock, authenticator } = deps
-  const claims = await claimsFor(body, { caller, directory }, deps, secondsOf(clock)) // 400, 403
-  const { active } = await authenticator.keys()
-  requireFits(signingInput(claims, active).length + signatureChars) // 400
+  await allowanceOf(context.request).run(compilingPatterns(body)) // 429
+  const claims = await claimsToMint(body, context, deps) // 400, 403
   const key = await directory.apiKey(caller.keyId)
   const minted = key && callerOfToken(claims, key)
   if (minted === undefined) throw notFound()
@@ -56,7 +49,7 @@ export async function readSubject(
 const lifetimeOf = ({ iat, exp }: ServiceTokenClaims) => exp - iat
 
 async function tokenSubject(
-  { authenticator, clock, issuer }: SubjectDeps,
+  { authenticator, clock, issuer }: ClaimsDeps,
   { caller, directory }: RequestContext,
   text: string,
 ): Promise<Explained> {

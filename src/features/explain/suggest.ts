@@ -2,15 +2,13 @@
 
 import { RE2JS } from 're2js'
 import type { RequestContext } from '../../auth/authorizer.ts'
-import { signingInput } from '../../auth/service-token.ts'
-import { secondsOf } from '../../clock.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
 import { tokenCharsMax } from '../../limits.ts'
 import type { Constraint } from '../../model/constraint.ts'
 import { type Suggestion, type SuggestRequest, suggestedDaysDefault } from '../../model/explain.ts'
 import type { RecordedCall } from '../../ops/call-filter.ts'
 import { recentCalls } from '../records/recent-calls.ts'
-import { claimsFor, requireFits, signatureChars } from '../tokens/mint.ts'
+import { claimsToMint } from '../tokens/mint.ts'
 import type { ExplainDeps } from './explain-deps.ts'
 import { Examined } from './seen-tools.ts'
 import { readSubject } from './subject.ts'
@@ -71,8 +69,10 @@ class Used {
 
   add({ namespace = '', connectionId = '', tool = '', outcome }: RecordedCall): void {
     this.calls += 1
-    if (outcome === 'refused') this.refused += 1
-    if (outcome === 'refused') return
+    if (outcome === 'refused') {
+      this.refused += 1
+      return
+    }
     const connection = `${namespace}/${connectionId}`
     this.namespaces.add(namespace)
     this.connections.add(connection)
@@ -85,11 +85,11 @@ class Used {
 /** A policy that allows what was used, or why there is none. */
 async function policyOf(
   deps: ExplainDeps,
-  { caller, directory }: RequestContext,
+  context: RequestContext,
   { namespaces, connections, ids, tools, pairs }: Used,
 ): Promise<{ readonly policy: Constraint[] | null; readonly notes: Note[] }> {
   // A token may not see all calls of its key, and none without `read`.
-  const seen = caller.token === undefined ? '' : ' that this token may see'
+  const seen = context.caller.token === undefined ? '' : ' that this token may see'
   if (tools.size === 0) return { policy: null, notes: [note('no-calls', `Nothing${seen} was called in this time.`)] }
   // A record may have a hundred thousand names, of which no token has room for a tenth.
   const characters = [...tools, ...ids].reduce((sum, name) => sum + name.length, 0)
@@ -112,8 +112,7 @@ async function policyOf(
       throw invalidRequest(
         'the recorded name of a tool is too long for a policy: leave its calls out, or write the policy by hand',
       )
-    const claims = await claimsFor({ policy }, { caller, directory }, deps, secondsOf(deps.clock)) // 400
-    requireFits(signingInput(claims, (await deps.authenticator.keys()).active).length + signatureChars) // 400
+    await claimsToMint({ policy }, context, deps) // 400
   } catch (thrown) {
     if (!(thrown instanceof PlatformError)) throw thrown
     return tooLarge

@@ -50,6 +50,21 @@ export function createMint({ authenticator, signers, audit, clock, observer, ...
   }
 }
 
+/** The parts that the claims of a token are made and measured with. */
+export type ClaimsDeps = Pick<SharedParts, 'authenticator' | 'issuer' | 'tokenIdKey' | 'clock'>
+
+/** The claims of a token that the caller could mint. Throws what `Mint` throws for them; nothing is signed. */
+export async function claimsToMint(
+  body: unknown,
+  caller: Authenticated,
+  deps: ClaimsDeps,
+): Promise<ServiceTokenClaims> {
+  const claims = await claimsFor(body, caller, deps, secondsOf(deps.clock))
+  const { active } = await deps.authenticator.keys()
+  requireFits(signingInput(claims, active).length + signatureChars)
+  return claims
+}
+
 /** The claims of a new token. `nowSeconds`: Unix seconds. No clock, and no I/O except directory look-ups. */
 export async function claimsFor(
   body: unknown,
@@ -89,10 +104,10 @@ export async function claimsFor(
 }
 
 /** Characters of a signature of Ed25519 in base64url, with the dot before it. */
-export const signatureChars = 87
+const signatureChars = 87
 
 /** Throws `policy_too_large` if a token of so many characters is longer than a request header may be. */
-export function requireFits(chars: number): void {
+function requireFits(chars: number): void {
   if (chars > tokenCharsMax) throw tooLarge(chars)
 }
 
