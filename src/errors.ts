@@ -112,7 +112,7 @@ export function ownerFull(namespace: string, most: number): PlatformError {
 export interface Refusal {
   readonly block: number
   /** The block's name, if it is not the token's. */
-  readonly name?: string
+  readonly name?: string | undefined
   readonly field: string
   readonly path?: string
 }

@@ -36,7 +36,7 @@ export type Decision =
       /** The index of the denying block in the token's policy. */
       readonly block: number
       /** The name of the denying block, if it is not the token's. */
-      readonly name?: string
+      readonly name?: string | undefined
       readonly field: Field
       /** For `rpcReqMatch`: the path of the rule that denies. */
       readonly path?: string
@@ -92,13 +92,10 @@ function* decideInSteps(
 ): Generator<number, Decision> {
   for (const field of order) {
     const block = blocks.findIndex((one) => !allows[field](one, access))
-    if (block >= 0) return { allowed: false, block, ...nameOf(blocks[block]), field, visible: !hides.has(field) }
+    if (block >= 0) return { allowed: false, block, name: blocks[block]?.name, field, visible: !hides.has(field) }
   }
   return yield* decideOnRules(blocks, access)
 }
-
-const nameOf = (block: { readonly name?: string | undefined } | undefined) =>
-  block?.name === undefined ? {} : { name: block.name }
 
 function* decideOnRules(blocks: readonly Block[], { rpc: body, isReply }: Access): Generator<number, Decision> {
   if (body === undefined) return { allowed: true }
@@ -114,7 +111,7 @@ function* decideOnRules(blocks: readonly Block[], { rpc: body, isReply }: Access
         if (skipsParams) continue
       }
       if (!(yield* read.matches(rule)))
-        return { allowed: false, block, ...nameOf({ name }), field: 'rpcReqMatch', path: rule.path, visible: true }
+        return { allowed: false, block, name, field: 'rpcReqMatch', path: rule.path, visible: true }
     }
   }
   return { allowed: true }
