@@ -42,13 +42,12 @@ const operandOf = (name: string) => (name.startsWith('-') ? `-- ${shellWord(name
 
 /** The recipe of a client. None holds a credential: the client signs in by itself. */
 export function recipeOf(client: ClientName, { base, namespace, url, name }: RecipeOf): Recipe {
-  const json = (file: string, content: object, more: Partial<Recipe> = {}): Recipe => ({
-    ...{ client, kind: 'config', file, format: 'json', content: `${JSON.stringify(content, null, 2)}\n`, ...more },
-  })
-  const managed = { kind: 'managed' } as const
+  const kind = client.endsWith('-managed') ? 'managed' : 'config'
   const toml = (file: string, content: string, more: Partial<Recipe> = {}): Recipe => ({
-    ...{ client, kind: 'config', file, format: 'toml', content, ...more },
+    ...{ client, kind, file, format: 'toml', content, ...more },
   })
+  const json = (file: string, content: object, more: Partial<Recipe> = {}) =>
+    toml(file, `${JSON.stringify(content, null, 2)}\n`, { format: 'json', ...more })
   const table = `[mcp_servers.${/^[A-Za-z0-9_-]+$/.test(name) ? name : JSON.stringify(name)}]`
   const allowed = { allowedMcpServers: [{ serverUrl: `${base}/connect/*` }] }
   switch (client) {
@@ -80,19 +79,15 @@ export function recipeOf(client: ClientName, { base, namespace, url, name }: Rec
     case 'cline':
       return json('cline_mcp_settings.json', { mcpServers: { [name]: { type: 'streamableHttp', url } } })
     case 'copilot-managed':
-      return json('managed-settings.json', allowed, managed)
+      return json('managed-settings.json', allowed)
     case 'claude-managed':
-      return json('managed-settings.json', { ...allowed, allowManagedMcpServersOnly: true }, managed)
+      return json('managed-settings.json', { ...allowed, allowManagedMcpServersOnly: true })
     case 'vscode-managed':
-      return json(
-        'policy or settings.json',
-        {
-          'chat.mcp.allowedServers': [{ url: `${base}/connect/*` }],
-          'chat.mcp.gallery.serviceUrl': `${base}/registry/${namespace}`,
-        },
-        managed,
-      )
+      return json('policy or settings.json', {
+        'chat.mcp.allowedServers': [{ url: `${base}/connect/*` }],
+        'chat.mcp.gallery.serviceUrl': `${base}/registry/${namespace}`,
+      })
     case 'codex-managed':
-      return toml('requirements.toml', `${table}\nidentity = { url = ${JSON.stringify(url)} }\n`, managed)
+      return toml('requirements.toml', `${table}\nidentity = { url = ${JSON.stringify(url)} }\n`)
   }
 }
