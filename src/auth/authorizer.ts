@@ -6,6 +6,7 @@ import { allowanceOf } from '../fairness/allowance.ts'
 import { namesInPath } from '../http/path.ts'
 import { authorizationFreshMs } from '../limits.ts'
 import type { ConnectionRef } from '../model/connection.ts'
+import type { OperationKind } from '../model/constraint.ts'
 import { isConnectionId, isSlug } from '../model/names.ts'
 import type { Namespace } from '../model/organization.ts'
 import { PerRequest } from '../per-request.ts'
@@ -59,11 +60,7 @@ export interface Authorizer {
   /** Authenticates the request; see `Authenticator` for `isRepeated`. Throws 401 and 429. */
   authenticate(request: Request, isRepeated?: boolean): Promise<RequestContext>
   /** The namespace, if the caller may perform the operation on at least some of its connections. Throws 404 and 403. */
-  requireNamespace(
-    context: RequestContext,
-    name: string | undefined,
-    operation: Access['operation'],
-  ): Promise<Namespace>
+  requireNamespace(context: RequestContext, name: string | undefined, operation: OperationKind): Promise<Namespace>
   /**
    * The namespace, if the caller may read or call at least some of its connections, or the one of this id. Throws 404
    * and 403.
@@ -84,7 +81,7 @@ export interface Authorizer {
    */
   requireConnection(
     context: RequestContext,
-    operation: Access['operation'],
+    operation: OperationKind,
     named?: ConnectionRef,
   ): Promise<AuthorizedConnection>
   /** As `requireConnection`, for one that was read already. */
@@ -92,7 +89,7 @@ export interface Authorizer {
     context: RequestContext,
     ref: ConnectionRef,
     stored: StoredConnection,
-    operation: Access['operation'],
+    operation: OperationKind,
   ): Promise<void>
 }
 
@@ -148,7 +145,7 @@ export function createAuthorizer(
     context: RequestContext,
     ref: ConnectionRef,
     stored: StoredConnection,
-    operation: Access['operation'],
+    operation: OperationKind,
   ): void {
     const access = accessTo(ref, stored, operation)
     enforce(decideOnConnection(context.caller.blocks, access), context, access)
@@ -289,7 +286,7 @@ export function sees({ caller }: RequestContext, ref: ConnectionRef, stored: Sto
 export function accessTo(
   { namespace, connectionId }: ConnectionRef,
   { connection: { metadata } }: StoredConnection,
-  operation: Access['operation'],
+  operation: OperationKind,
 ): Access {
   return { namespace, resource: 'connections', operation, metadata: { connectionId, metadata } }
 }
