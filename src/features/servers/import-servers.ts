@@ -6,7 +6,6 @@
 
 import { isPlainUrl } from '../../model/connection.ts'
 import { isQualifiedName, namespaceOf } from '../../model/names.ts'
-import type { Namespace } from '../../model/organization.ts'
 import { extrasOf, isSamePlace, listingOf, noExtras, type ServerDetail } from '../../model/server.ts'
 import { officialMeta, ServerJson } from '../../model/server-json.ts'
 import { nextTurn } from '../../next-turn.ts'
@@ -60,7 +59,6 @@ export async function planImport(store: Store, documents: readonly unknown[], op
   const names = new Set<string>()
   /** New namespaces, by their names in small letters. */
   const namespaces = new Map<string, string>()
-  const problems = [...leftOut]
   for (const one of chosen) {
     // Not a turn of the owner's: everybody who changes the directory waits for the import, and the owner's other work
     // may take seconds.
@@ -68,7 +66,7 @@ export async function planImport(store: Store, documents: readonly unknown[], op
     const place = await placeOf(store, qualifiedNameOf(one.json.name, namespace))
     const problem = await refusalOf(store, one, place, { names, namespaces, owner: wanted })
     if (problem !== undefined) {
-      problems.push(`${one.json.name}: ${problem}`)
+      leftOut.push(`${one.json.name}: ${problem}`)
       continue
     }
     const { qualifiedName, stored, storedListing } = place
@@ -80,12 +78,10 @@ export async function planImport(store: Store, documents: readonly unknown[], op
     puts.push(...entries)
     names.add(qualifiedName)
   }
-  for (const name of namespaces.values()) {
-    const made: Namespace = { namespace: name, userId: owner, createdAt: now.toISOString() }
-    puts.push(...withIndex(namespaceEntry(made)))
-  }
+  for (const name of namespaces.values())
+    puts.push(...withIndex(namespaceEntry({ namespace: name, userId: owner, createdAt: now.toISOString() })))
   const servers = [...names]
-  const result = { servers, namespaces: [...namespaces.values()], leftOut: problems }
+  const result = { servers, namespaces: [...namespaces.values()], leftOut }
   if (servers.length === 0) return { result }
   return { write: { puts: [...puts, ...newListingVersions(servers)], counts: usages.counts() }, result }
 }
