@@ -19,9 +19,6 @@ import { type Explained, shownToken } from './subject.ts'
 type Decided = ExplainedConstraint | ExplainedOutside
 
 const severity: Readonly<Record<Verdict, number>> = { refuse: 0, depends: 1, allow: 2 }
-/** Of the same verdict, they stay in their order. */
-const worstFirst = <T extends { readonly verdict: Verdict }>(all: readonly T[]): T[] =>
-  all.toSorted((a, b) => severity[a.verdict] - severity[b.verdict])
 
 interface ExplainedPolicy extends Pick<Explained, 'inherited' | 'token'> {
   readonly blocks: readonly Block[]
@@ -62,7 +59,8 @@ export function explanationOf(
     decidedBy: worst === undefined || verdict === 'allow' ? null : worst,
     outside: [...outside],
     blocks: blocks.map((_, block) => {
-      const own = worstFirst(ofBlock.get(block) ?? [])
+      // Of the same verdict, they stay in their order.
+      const own = (ofBlock.get(block) ?? []).sort((a, b) => severity[a.verdict] - severity[b.verdict])
       return { block, inherited: block < inherited, verdict: own[0]?.verdict ?? 'allow', constraints: own }
     }),
     token: token === undefined ? null : shownToken(token),
