@@ -51,9 +51,7 @@ import { createMocks } from './features/mocks/mocks.ts'
 import { apiKeyHandlers } from './features/organizations/api-keys.ts'
 import { createDeletions } from './features/organizations/deletions.ts'
 import { meHandlers } from './features/organizations/me.ts'
-import { memberHandlers } from './features/organizations/members.ts'
 import { namespaceHandlers } from './features/organizations/namespaces.ts'
-import { newNamespaceHandlers } from './features/organizations/new-namespace.ts'
 import { organizationHandlers } from './features/organizations/organizations.ts'
 import { viewHandlers } from './features/organizations/views.ts'
 import { Pins } from './features/pins/pins.ts'
@@ -312,9 +310,7 @@ function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
     ...importHandlers(servers),
     ...meHandlers(parts),
     ...namespaceHandlers(parts),
-    ...newNamespaceHandlers(parts),
     ...viewHandlers(parts),
-    ...memberHandlers(parts),
     ...organizationHandlers(parts),
     ...apiKeyHandlers(parts),
     ...grantHandlers(parts),
