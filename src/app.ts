@@ -10,7 +10,7 @@ import { createConsoleSessions } from './auth/console-sessions.ts'
 import { createDenials } from './auth/denials.ts'
 import { createDirectory } from './auth/directory.ts'
 import { createExpiringRecords } from './auth/expiring-records.ts'
-import { createRefusedLog } from './auth/failed-credentials.ts'
+import { createRefuse } from './auth/failed-credentials.ts'
 import type { Secrets } from './auth/secrets.ts'
 import { signingInput } from './auth/service-token.ts'
 import { createSetupLinks } from './auth/setup-links.ts'
@@ -210,7 +210,6 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
   const { store, secrets, issuer, audit, rates, upstream, clock, log, observer, sockets, quota } = deps
   const { signInKey, headersKey, tokenIdKey } = secrets
   const denials = createDenials(audit, middleware.requestId)
-  const noteRefused = createRefusedLog(log, clock)
   const directory = createDirectory(store)
   const records = createExpiringRecords(store, signInKey, clock)
   const consoleSessions =
@@ -222,14 +221,11 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
     ...(consoleSessions && { cookieCaller: consoleSessions.authenticate }),
     pepper: secrets.apiKeyPepper,
     sealingKey: secrets.sealingKey,
-    issuer,
-    clock,
-    failures: createRateLimit({ perSecond: rates.failures, clock }),
-    ...{ sockets, requestId: middleware.requestId },
-    onRefused(reason, details) {
-      noteRefused(reason, details)
-      observer?.credentialRefused(reason)
-    },
+    ...{ issuer, clock },
+    refuse: createRefuse({
+      ...{ log, clock, sockets, observer, requestId: middleware.requestId },
+      failures: createRateLimit({ perSecond: rates.failures, clock }),
+    }),
   })
   const ordinary = createAuthorizer(authenticator, store, denials, clock)
   const base = issuer.replace(/\/$/, '')

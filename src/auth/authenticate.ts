@@ -17,7 +17,7 @@ import { PerRequest } from '../per-request.ts'
 import { type Block, readConstraint } from '../policy/block.ts'
 import { apiKeyDigest } from './api-key.ts'
 import type { Directory, DirectorySnapshot } from './directory.ts'
-import { aboutSender, type CountedFailures, type RefusalReason, type Refused, refusal } from './failed-credentials.ts'
+import type { RefusalReason, Refuse, Refused } from './failed-credentials.ts'
 import { clockRefusal, isStillSigned, issuedClaims, type RefusedToken, verifyToken } from './service-token.ts'
 import type { KeyRing } from './signing-keys.ts'
 
@@ -54,7 +54,7 @@ export interface Authenticated {
   readonly directory: DirectorySnapshot
 }
 
-export interface AuthenticatorOptions extends CountedFailures {
+export interface AuthenticatorOptions {
   readonly directory: Directory
   readonly pepper: Buffer
   /** Opens the signing keys. */
@@ -62,15 +62,16 @@ export interface AuthenticatorOptions extends CountedFailures {
   /** The base URL: `iss` and `aud` of tokens. */
   readonly issuer: string
   readonly clock: Clock
+  /** Counts a refused credential, and logs why. */
+  readonly refuse: Refuse
   /**
    * The caller of a request without `Authorization`, by its cookie; undefined if it has none. Throws `unauthorized`.
    */
   readonly cookieCaller?: (request: Request) => Promise<Authenticated | undefined>
 }
 
-/** Failures are counted, and logged, by reason: `failed-credentials.ts`. */
 export function createAuthenticator(options: AuthenticatorOptions) {
-  const { directory, issuer } = options
+  const { directory, issuer, refuse } = options
   /** Of requests with a token: thousands of open streams are authenticated again each second. */
   const before = new PerRequest<Authenticated>()
 
@@ -87,7 +88,7 @@ export function createAuthenticator(options: AuthenticatorOptions) {
      */
     async authenticateKey(typed: string, request: Request): Promise<Caller> {
       const caller = await keyCaller(typed, await directory.current(), options)
-      if ('refused' in caller) throw refusal(options, caller, request)
+      if ('refused' in caller) throw refuse(request, caller)
       return caller
     },
     /**
@@ -99,7 +100,8 @@ export function createAuthenticator(options: AuthenticatorOptions) {
       const header = request.headers.get('authorization')
       const byCookie = header === null ? await options.cookieCaller?.(request) : undefined
       if (byCookie !== undefined) return byCookie
-      const credential = credentialIn(options, header ?? '', request)
+      const credential = readCredential(header ?? '')
+      if (credential === undefined) throw refuse(request, { refused: header ? 'not_bearer' : 'missing' }, false)
       const current = await directory.current()
       const known = isRepeated ? before.get(request) : undefined
       const sent = { credential, path: pathOf(request.url) }
@@ -110,18 +112,8 @@ export function createAuthenticator(options: AuthenticatorOptions) {
         if (caller.token !== undefined) before.set(request, authenticated)
         return authenticated
       }
-      throw refusal(options, caller, request, isRepeated)
+      throw refuse(request, caller, !isRepeated)
     },
-  }
-}
-
-/** The credential in the header. Throws `unauthorized`. */
-function credentialIn(options: CountedFailures, header: string, request: Request): string {
-  try {
-    return readCredential(header)
-  } catch (error) {
-    options.onRefused?.(header === '' ? 'missing' : 'not_bearer', aboutSender(options, request))
-    throw error
   }
 }
 

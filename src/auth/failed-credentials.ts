@@ -28,12 +28,11 @@ const words = {
 } as const
 
 export type RefusalReason = keyof typeof words
-export type OnRefused = (reason: RefusalReason, details: LogFields) => void
 
 /** A line's `unwritten` is the number of refusals suppressed before it. */
-export function createRefusedLog(log: Pick<Log, 'warn'>, clock: Clock): OnRefused {
+export function createRefusedLog(log: Pick<Log, 'warn'>, clock: Clock) {
   const written = new Map<RefusalReason, { at: number; unwritten: number }>()
-  return (reason, details) => {
+  return (reason: RefusalReason, details: LogFields): void => {
     const last = written.get(reason)
     const at = clock.monotonic()
     if (last !== undefined && at - last.at < refusalLogIntervalMs) {
@@ -52,30 +51,28 @@ export interface Refused {
   readonly details?: LogFields
 }
 
-export interface CountedFailures {
+interface RefusingParts {
+  readonly log: Pick<Log, 'warn'>
+  readonly clock: Clock
   /** Limits refused credentials, by address. */
   readonly failures: RateLimit
-  /** Called with the reason when a credential is refused. The client never receives it. */
-  readonly onRefused?: OnRefused
   readonly sockets: Pick<ClientSockets, 'addressOf'>
   /** The id by which the client knows its request. */
   readonly requestId: (request: Request) => string
+  readonly observer: { credentialRefused(reason: RefusalReason): void } | undefined
 }
 
-/** The part of a log line that says who sent the request. */
-export function aboutSender({ sockets, requestId }: CountedFailures, request: Request) {
-  return { address: sockets.addressOf(request), requestId: requestId(request) }
-}
+export type Refuse = ReturnType<typeof createRefuse>
 
-/** Counts a failure, and logs why. Returns the error for the client, which says less. */
-export function refusal(
-  options: CountedFailures,
-  { refused, details }: Refused,
-  request: Request,
-  isRepeated = false,
-): PlatformError {
-  const about = aboutSender(options, request)
-  const wait = isRepeated ? 0 : options.failures.take(about.address)
-  options.onRefused?.(wait > 0 ? 'limit' : refused, { ...about, ...details })
-  return wait > 0 ? rateLimited('Too many invalid credentials from this address', wait) : unauthorized()
+/** The function logs why, and counts a failure if `isCounted`. It returns the error for the client, which says less. */
+export function createRefuse({ log, clock, failures, sockets, requestId, observer }: RefusingParts) {
+  const note = createRefusedLog(log, clock)
+  return (request: Request, { refused, details }: Refused, isCounted = true): PlatformError => {
+    const address = sockets.addressOf(request)
+    const wait = isCounted ? failures.take(address) : 0
+    const reason = wait > 0 ? 'limit' : refused
+    note(reason, { address, requestId: requestId(request), ...details })
+    observer?.credentialRefused(reason)
+    return wait > 0 ? rateLimited('Too many invalid credentials from this address', wait) : unauthorized()
+  }
 }

@@ -13,6 +13,7 @@ import { createAuthenticator } from '../../src/auth/authenticate.ts'
 import { createDirectory } from '../../src/auth/directory.ts'
 import { verifyToken } from '../../src/auth/service-token.ts'
 import { systemClock } from '../../src/clock.ts'
+import { unauthorized } from '../../src/errors.ts'
 import { Slices } from '../../src/fairness/slices.ts'
 import { Turns } from '../../src/fairness/turns.ts'
 import { createConnectionLists } from '../../src/features/connections/connection-lists.ts'
@@ -265,9 +266,7 @@ async function inProcess(): Promise<void> {
     sealingKey: secrets.sealingKey,
     issuer: 'http://localhost',
     clock: systemClock,
-    failures: { take: () => 0, wait: () => 0 },
-    sockets: { addressOf: () => '' },
-    requestId: () => '',
+    refuse: unauthorized,
   })
   const keys = await authenticator.keys()
   const lists = createConnectionLists(store, secrets.cursorKey)

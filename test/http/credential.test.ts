@@ -6,8 +6,8 @@ import { contradictsBearer, readCredential } from '../../src/http/credential.ts'
 test('a credential is one token after the scheme, in any case and after any number of spaces', () => {
   for (const header of ['Bearer abc', 'bearer abc', 'BEARER   abc']) expect(readCredential(header)).toBe('abc')
   expect(readCredential('Bearer a-Z.0_~+/==')).toBe('a-Z.0_~+/==')
-  for (const header of [null, '', 'Bearer', 'Bearer ', 'Bearerabc', 'Basic abc', 'Bearer a b', 'Bearer a, Bearer b'])
-    expect(() => readCredential(header), String(header)).toThrow('missing or invalid')
+  for (const header of ['', 'Bearer', 'Bearer ', 'Bearerabc', 'Basic abc', 'Bearer a b', 'Bearer a, Bearer b'])
+    expect(readCredential(header), header).toBeUndefined()
 })
 
 test('another reading of a header contradicts it only where both find a credential', () => {
