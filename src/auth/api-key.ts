@@ -31,9 +31,8 @@ export function apiKeyDigest(pepper: Buffer, key: string): string {
 }
 
 /**
- * The id of a key of fixtures. It is the same in every load, so tokens minted with the key survive a reload. If
- * fixtures give a key to another user, it gets another id: tokens, sessions and links of the former user name the old
- * one.
+ * The id of a key of fixtures: the same in every load, so tokens minted with the key survive a reload, but another one
+ * for another user, as tokens, sessions and links of the former user name the old one.
  */
 export function fixtureKeyId(digest: string, userId: string): string {
   return `key_${createHash('sha256').update(`${digest}\0${userId}`).digest('hex').slice(0, 16)}`
@@ -45,10 +44,7 @@ export interface NewApiKey extends Pick<ApiKey, 'userId' | 'name' | 'operator' |
   readonly now: Date
 }
 
-/**
- * A new key with what the store keeps of it, beside the directory's version. The result is the only place where it is
- * available in the clear.
- */
+/** A new key, in the clear here alone, with what the store keeps of it beside the directory's version. */
 export function makeApiKey(pepper: Buffer, { key = newApiKey(), now, ...about }: NewApiKey) {
   const keyId = `key_${randomBytes(9).toString('base64url')}`
   const record: ApiKey = { keyId, ...about, createdAt: now.toISOString(), revokedAt: null }

@@ -26,14 +26,9 @@ export interface Caller {
   readonly keyId: string
   /** The id of the first token of its family, or of the key if used directly. Distinguishes holders within a key. */
   readonly family: string
-  /**
-   * Whether the API key is an operator key, which may access every namespace; so do its tokens without organization.
-   */
+  /** Whether the API key is an operator's: it, and its tokens without organization, may access every namespace. */
   readonly operator: boolean
-  /**
-   * The organization of a token that was minted for one, or of an organization's key: such a caller may access only
-   * that organization's namespaces.
-   */
+  /** That of a token minted for one, or of an organization's key: such a caller has access to its namespaces only. */
   readonly organizationId: string | undefined
   /** The token's policy; empty for an API key and for a token without one. */
   readonly blocks: readonly Block[]
@@ -64,9 +59,7 @@ export interface AuthenticatorOptions {
   readonly clock: Clock
   /** Counts a refused credential, and logs why. */
   readonly refuse: Refuse
-  /**
-   * The caller of a request without `Authorization`, by its cookie; undefined if it has none. Throws `unauthorized`.
-   */
+  /** The caller of a request without `Authorization`, by its cookie; undefined without one. Throws 401. */
   readonly cookieCaller?: (request: Request) => Promise<Authenticated | undefined>
 }
 
@@ -82,10 +75,7 @@ export function createAuthenticator(options: AuthenticatorOptions) {
     async claimsOf(token: string): Promise<ServiceTokenClaims | undefined> {
       return issuedClaims(token, { keys: await keysOf(await directory.current(), options), issuer })
     },
-    /**
-     * The caller of an API key that a person typed; no token is accepted. Throws what `authenticate` throws, and counts
-     * failures alike.
-     */
+    /** The caller of an API key that a person typed, and no token. Throws and counts as `authenticate`. */
     async authenticateKey(typed: string, request: Request): Promise<Caller> {
       const caller = await keyCaller(typed, await directory.current(), options)
       if ('refused' in caller) throw refuse(request, caller)
@@ -127,10 +117,7 @@ export async function canAccessNamespace(caller: Caller, namespace: Namespace, d
   return (await directory.role(namespace.organizationId, caller.userId)) !== undefined
 }
 
-/**
- * Whether the user is an admin or owner; an operator is one of every organization (specification 2.1; contract, 2.1),
- * and an organization's key of its own.
- */
+/** Whether the user is an admin or owner, as operators are, and keys of the organization (contract, 2.1). */
 export async function isOrganizationAdmin(
   { userId, operator }: Pick<Caller, 'userId' | 'operator'>,
   organizationId: string,
@@ -141,10 +128,7 @@ export async function isOrganizationAdmin(
   return role === 'owner' || role === 'admin'
 }
 
-/**
- * Requires that the caller may name an organization for what it makes. Throws 403, alike for one that does not exist
- * and one that the caller does not manage.
- */
+/** Throws the same 403 for an organization that does not exist, and one that the caller does not manage. */
 export async function requireMayActFor(organizationId: string, { caller, directory }: Authenticated): Promise<void> {
   const isOther = caller.organizationId !== undefined && caller.organizationId !== organizationId
   if (!isOther && (await isOrganizationAdmin(caller, organizationId, directory))) return
@@ -254,10 +238,7 @@ export async function endedBy(
   return org === undefined || (await isOrganizationAdmin(key, org, directory)) ? undefined : 'membership'
 }
 
-/**
- * The caller that a token stands for while it is good. Undefined where this version cannot read a constraint: it must
- * not be ignored.
- */
+/** The caller that a good token stands for. Undefined where this version cannot read a constraint of it. */
 export function callerOfToken(claims: ServiceTokenClaims, key: ApiKey): Caller | undefined {
   const blocks: Block[] = []
   for (const constraint of claims.policy) {

@@ -34,10 +34,7 @@ interface Accessed {
   readonly isManaged?: boolean
 }
 
-/**
- * Whether a request need not be authorized again: at most `authorizationFreshMs` have passed. Later the credential may
- * have been revoked, or the connection removed.
- */
+/** Whether a request need not be authorized again: later its credential or the connection may have gone. */
 export function isFresh({ clock }: { readonly clock: Pick<Clock, 'monotonic'> }, { at }: Pick<RequestContext, 'at'>) {
   return clock.monotonic() - at <= authorizationFreshMs
 }
@@ -61,10 +58,7 @@ export interface Authorizer {
   authenticate(request: Request, isRepeated?: boolean): Promise<RequestContext>
   /** The namespace, if the caller may perform the operation on at least some of its connections. Throws 404 and 403. */
   requireNamespace(context: RequestContext, name: string | undefined, operation: OperationKind): Promise<Namespace>
-  /**
-   * The namespace, if the caller may read or call at least some of its connections, or the one of this id. Throws 404
-   * and 403.
-   */
+  /** For reads or calls of some of its connections, or of the one with this id. Throws 404 and 403. */
   requireReadOrCall(context: RequestContext, name: string | undefined, connectionId?: string): Promise<Namespace>
   /**
    * The namespace, for an operation on itself or on its servers (contract, 4.5). To write, the caller must be one of
@@ -114,10 +108,7 @@ export function requireOperator(
   if (!context.caller.operator) throw new PlatformError('forbidden', message)
 }
 
-/**
- * Finds the namespace in a request's path, for a write that only its managers may do. The function that it returns
- * throws 404 and 403.
- */
+/** Requires a manager of the namespace in a request's path, for a write. The function throws 404 and 403. */
 export function managedBy({
   authorizer,
 }: {
@@ -247,10 +238,7 @@ export function countedByOwner(authorizer: Authorizer, clock: Pick<Clock, 'monot
 const notManaged =
   'Only the user who owns this namespace, an owner, admin or key of its organization, or an operator may change it'
 
-/**
- * The namespace, if it exists, is the one that the request found before, and the caller's user or organization may
- * access it.
- */
+/** The namespace, if it is the one that the request found before, and the caller may access it. */
 export async function namespaceOf(
   { caller, directory, namespaces }: RequestContext,
   name: string | undefined,

@@ -77,8 +77,7 @@ function createKept() {
 
 /**
  * The directory in one version, whose records are cached; version '' is never cached. A record is read after the
- * version, so it may be newer, but never older. Each look-up resolves with undefined, false or an empty list if there
- * is no such record.
+ * version, so it may be newer, never older. Without one, a look-up gives undefined, false or an empty list.
  */
 export class DirectorySnapshot {
   /** '' for a directory that was never written. */
@@ -146,10 +145,7 @@ export class DirectorySnapshot {
     return this.#read('namespace', [name], readNamespace)
   }
 
-  /**
-   * The names that answer a question of `namespace-access.ts`, read once for all who ask. They may be newer than this
-   * version, never older.
-   */
+  /** The names that answer a question of `namespace-access.ts`, read once for all; never older than this version. */
   async names(question: string, read: () => Promise<readonly string[]>): Promise<ReadonlySet<string>> {
     const { names, reading } = this.#kept
     if (this.version === '') return new Set(await read())

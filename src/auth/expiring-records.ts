@@ -1,8 +1,7 @@
 /**
  * Records that expire, each found by a secret that somebody else holds: the cookie of a browser session, a sign-in
  * link, the `state` of a sign-in, an authorization code. The store has a keyed hash of the secret and the record
- * sealed, so a copy of the store gives neither. They live in the store and not in memory: every process finds them,
- * and they survive a restart.
+ * sealed, so a copy of the store gives neither. Every process finds them there, also after a restart.
  */
 
 import { createHmac, randomBytes, randomInt } from 'node:crypto'
@@ -13,10 +12,7 @@ import { expiringFrom, expiringKey, prefixOf } from '../storage/keys.ts'
 import type { Key, Store } from '../storage/store.ts'
 import { openSealed, seal } from './secrets.ts'
 
-/**
- * Expired records that one write deletes, more than it adds, so that they never pile up. Past it: the next write
- * deletes them.
- */
+/** Expired records that one write deletes, more than it adds. Past it: the next write deletes them. */
 export const expiredRecordsDeletedMax = 20
 /** Expired records among which a write chooses those that it deletes. Past it: later ones wait until these are gone. */
 const expiredRecordsReadMax = 1000
@@ -55,8 +51,7 @@ export function createExpiringRecords(store: Pick<Store, 'get' | 'keys' | 'commi
 
   return {
     /**
-     * Keeps a value, durably, and resolves with its new secret. `lifetime`: seconds. Some expired records are deleted
-     * with it, so they never pile up.
+     * Keeps a value for `lifetime` seconds, durably, and resolves with its new secret. Deletes some expired records.
      */
     async add(purpose: Purpose, value: object, lifetime: number): Promise<string> {
       const expires = nowSeconds() + lifetime

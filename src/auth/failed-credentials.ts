@@ -1,7 +1,6 @@
 /**
  * Credentials that are refused: they are counted, so that nobody tries many, and the log says why; the response never
- * does. At most one line per reason and `refusalLogIntervalMs`, so that a flood of bad credentials does not flood the
- * log. No line contains a credential.
+ * does. A flood of them does not flood the log, of which no line contains a credential.
  */
 
 import type { Clock } from '../clock.ts'

@@ -90,9 +90,8 @@ export function madeAtOf(namespace: Namespace, made: { readonly createdAt: strin
 }
 
 /**
- * Whether a client that signed in was allowed something else: a connection, a namespace or a view that was there under
- * this name before, or is later. The times of tokens cannot tell: a fixture or an import may bring an earlier
- * `createdAt`.
+ * Whether a client that signed in was allowed something else, that has or had this name. The times of tokens cannot
+ * tell: a fixture or an import may bring an earlier `createdAt`.
  */
 export async function isGrantedForAnother(
   directory: { grantMadeAt(grantId: string): Promise<string | undefined> },
@@ -169,10 +168,7 @@ function endSome(
   })
 }
 
-/**
- * Ends the grants that the sessions of a user's keys gave, after the keys were revoked: none of them is good any more.
- * Returns their ids. Rejects with `rate_limited`.
- */
+/** Ends the grants of keys that were revoked, and returns their ids. Rejects with `rate_limited`. */
 export async function endGrantsOfKeys(
   store: Store,
   { userId, keyIds }: { readonly userId: string; readonly keyIds: readonly string[] },
@@ -247,9 +243,8 @@ async function* grantsOf(store: Store, userId: string, allowance?: Allowance): A
 }
 
 /**
- * Deletes expired grants, and clients that have not been used for `usedClientSeconds`. Of each user it keeps the last
- * `userGrantsMax` grants and `userClientsMax` clients: nobody fills the disk with them. Returns the grants that it ended
- * before their time.
+ * Deletes expired grants and unused clients, and of each user all beyond the last `userGrantsMax` grants and
+ * `userClientsMax` clients: nobody fills the disk. Returns the grants that it ended before their time.
  */
 export async function sweepGrants(store: Store, nowSeconds: number): Promise<string[]> {
   const gone: Key[] = []

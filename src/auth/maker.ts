@@ -1,7 +1,6 @@
 /**
- * The credential by which somebody made a setup ticket, or began a sign-in. Both outlast its request, and not its
- * rights: they are void when the key or a token is revoked, its user may access the namespace no more, or the namespace
- * has come to another owner.
+ * The credential by which somebody made a setup ticket, or began a sign-in. Both outlast its request, and are void when
+ * the key or a token is revoked, its user lost access to the namespace, or that has come to another owner.
  */
 
 import { createdAtOf } from '../model/organization.ts'

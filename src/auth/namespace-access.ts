@@ -1,6 +1,4 @@
-/**
- * Which namespaces a caller may access, and which it manages (contract, 2.6). Policies are evaluated elsewhere.
- */
+/** Which namespaces a caller may access, and which it manages (contract, 2.6). No policies here. */
 
 import { type Allowance, allowanceOf } from '../fairness/allowance.ts'
 import { namespacesPerRead } from '../limits.ts'
@@ -75,10 +73,7 @@ export function namespacesOf(store: Pick<Store, 'keys'>, { directory }: Asking, 
   ])
 }
 
-/**
- * Whether the caller may access a namespace of a registered server. Build it once per request and call it for each
- * namespace.
- */
+/** Whether the caller may access a namespace of a registered server: one function for all namespaces. */
 export async function accessOf(store: Pick<Store, 'keys'>, asking: Asking) {
   if (asking.caller.operator && asking.caller.organizationId === undefined) return () => true
   const accessible = await accessibleNamespaces(store, asking)

@@ -1,7 +1,4 @@
-/**
- * Revoked tokens. Tokens are self-contained, so revoking one stores its id. authenticate.ts looks the id up for the
- * token and its children, until all of them have expired.
- */
+/** Revoked tokens: the id is stored, and looked up for the token and its children until all have expired. */
 
 import { revocationRetentionSeconds, tokenLifetimeMaxSeconds } from '../limits.ts'
 import { readRevocation, revocationEntry } from '../storage/directory-records.ts'

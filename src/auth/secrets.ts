@@ -49,10 +49,7 @@ export function openSecrets(file: string) {
 const nonceBytes = 12
 const tagBytes = 16
 
-/**
- * AES-256-GCM with a random nonce, unless one is given; the result is nonce, ciphertext and tag. `associatedData`
- * identifies the place that it belongs to: it does not open with any other.
- */
+/** AES-256-GCM: nonce, ciphertext and tag. It does not open with other `associatedData`, which identify its place. */
 export function seal(key: Buffer, text: string, associatedData = '', nonce: Uint8Array = randomBytes(nonceBytes)) {
   const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(associatedData))
   return Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()])

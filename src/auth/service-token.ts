@@ -1,7 +1,6 @@
 /**
  * Encodes and verifies service tokens: compact JWS with the caller, the policy and the expiry (contract, 3). No I/O, no
- * clock. `verifyToken` checks the token itself; authenticate.ts then checks, at every use, that neither it nor its API
- * key was revoked.
+ * clock. authenticate.ts then checks, at every use, that neither token nor API key was revoked.
  */
 
 import { sign, timingSafeEqual } from 'node:crypto'

@@ -1,7 +1,4 @@
-/**
- * The links that are given for connections which need a sign-in or input: `{base}/connect/NAMESPACE/ID/setup`. With a
- * ticket, who opens one needs no key (contract, 14.1).
- */
+/** Links for connections that need a sign-in or input. With a ticket, no key is needed (contract, 14.1). */
 
 import { type Clock, secondsOf } from '../clock.ts'
 import { setupTicketSeconds } from '../limits.ts'

@@ -46,9 +46,7 @@ export function keyRing(records: readonly SigningKeyRecord[]) {
   return { active, all }
 }
 
-/**
- * Whether tokens of this key are accepted: those of the active key, and of a retired one until the last has expired.
- */
+/** Of the active key, and of a retired one until the last has expired. */
 export function isAccepted({ state, since }: SigningKey, nowSeconds: number): boolean {
   return state === 'active' || (state === 'retired' && nowSeconds < since + keyRetirementSeconds)
 }
@@ -138,10 +136,7 @@ function signingKey({ seed, state, since }: SigningKeyRecord) {
     kid,
     state,
     since,
-    /**
-     * The encoded JWS header of its tokens, always with the same members in the same order. Verifying compares it as
-     * text, so no other header is ever parsed.
-     */
+    /** The encoded JWS header of its tokens. Verifying compares it as text, so no other header is ever parsed. */
     header: Buffer.from(`{"alg":"EdDSA","typ":"mcp-service+jwt","kid":"${kid}"}`).toString('base64url'),
     /** The seed and then the public key, as tweetnacl has it. */
     secretKey: Buffer.concat([secret, Buffer.from(x, 'base64url')]) as Uint8Array,

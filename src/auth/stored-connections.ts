@@ -24,10 +24,7 @@ const decodeMsPerMegabyte = 5
 /** Characters of other texts (`Allowance.parse`) for a byte: metadata may be empty objects, which leave most behind. */
 const parsedPerByte = 3
 
-/**
- * The connections in the order of `refs`, undefined for one that does not exist. Each read of the store is one snapshot.
- * Rejects with `rate_limited`.
- */
+/** In the order of `refs`; undefined for none. Each read is one snapshot. Rejects with `rate_limited`. */
 export async function manyConnections(
   store: Pick<Store, 'getMany'>,
   request: Request,
@@ -44,10 +41,7 @@ export async function manyConnections(
   return found
 }
 
-/**
- * The same records, as they are stored, in the order of `refs`: a part at a time, for which the owner's time is waited
- * for if `waits`. Throws `rate_limited`.
- */
+/** The same as they are stored, a part at a time, each in the owner's time if `waits`. Throws `rate_limited`. */
 export async function* recordsInParts(
   store: Pick<Store, 'getMany'>,
   request: Request,

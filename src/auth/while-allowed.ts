@@ -1,7 +1,4 @@
-/**
- * Answers that take their time: one may wait for its owner's time, or for a server, while somebody takes the rights of
- * its caller away.
- */
+/** Answers that wait, for time or a server, while somebody takes the rights of their caller away. */
 
 import { type Authorizer, isFresh, namespaceOf, type RequestContext } from './authorizer.ts'
 import { managesNamespace } from './namespace-access.ts'

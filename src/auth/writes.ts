@@ -59,10 +59,7 @@ export function createWrites({ authorizer, denials, audit, store, writeRate, rem
 
   return {
     authenticate,
-    /**
-     * Begins a change of the directory, before its body is read: authenticates as above, authorizes, and refuses a
-     * query. Throws what these throw.
-     */
+    /** Before the body is read: authenticates as above, authorizes, and refuses a query. Throws what these throw. */
     async begin<A>(request: Request, authorize: Authorize<A>, kind?: WriteKind): Promise<DirectoryWrite<A>> {
       const first = await authenticate(request, kind)
       const allowed = await authorize(first)

@@ -89,10 +89,7 @@ export const Mock = closedObject({ enabled: Type.Boolean(), scenario: OptionalTe
 
 const connectionName = Type.String({ minLength: 1, maxLength: connectionNameCharsMax })
 
-/**
- * Spec 2.5. `mcpUrl` is null for an uplink, `metadata` is null if there is none. The first four fields are always
- * present.
- */
+/** As in spec 2.5: `mcpUrl` is null for an uplink, `metadata` if there is none. The first four are always there. */
 export const Connection = closedObject({
   connectionId: ConnectionId,
   name: connectionName,
@@ -138,9 +135,7 @@ const GivenClient = closedObject({
 })
 export type GivenClient = Static<typeof GivenClient>
 
-/**
- * Body of `POST /connect/{namespace}` and `PUT /connect/{namespace}/{connectionId}`. An omitted field keeps its value.
- */
+/** Body of `POST /connect/{namespace}` and `PUT /connect/{namespace}/{connectionId}`. Fields left out stay. */
 export const ConnectionWrite = closedObject({
   name: Type.Optional(connectionName),
   mcpUrl: Type.Optional(Url),
@@ -154,9 +149,7 @@ export const ConnectionWrite = closedObject({
 })
 export type ConnectionWrite = Static<typeof ConnectionWrite>
 
-/**
- * Headers that the HTTP client sets: connection-specific ones (RFC 9110, 7.6.1), `Via`, `Host` and `Content-Length`.
- */
+/** Headers that the HTTP client sets: those of one connection (RFC 9110, 7.6.1), `Via`, `Host`, `Content-Length`. */
 const refusedHeaders = new Set(
   'connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding upgrade via host content-length'.split(
     ' ',

@@ -61,9 +61,7 @@ export const Overview = closedObject({
 })
 export type Overview = Static<typeof Overview>
 
-/**
- * One call: its line, its connection as it is now, and for operators the entries of the audit log about its request.
- */
+/** One call: its line, its connection now, and for operators the entries of the audit log about its request. */
 export const CallStory = closedObject({
   call: ShownCall,
   connection: nullable(Health),

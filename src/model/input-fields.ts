@@ -43,10 +43,7 @@ type JsonObject = Readonly<Record<string, unknown>>
 /** The part of a status that names the values to enter, and those that are missing. */
 export type InputRequired = Extract<ConnectionStatus, { state: 'input_required' }>
 
-/**
- * The fields of a schema, in its order. A property that no form can ask for is left out; `problem` if it is required,
- * or if the values could not be told apart.
- */
+/** The fields of a schema, in order. One that no form can ask for is left out; if it is required, a `problem`. */
 export function readInputFields(schema: JsonObject): { readonly fields: InputField[] } | { readonly problem: string } {
   const required = new Set(Array.isArray(schema['required']) ? schema['required'] : [])
   const fields: InputField[] = []
@@ -115,9 +112,7 @@ export interface UpstreamTarget {
 /** Nothing was entered. */
 export const noInput: InputValues = { headers: {}, query: {} }
 
-/**
- * Adds what was entered. The connection's own headers and the query of its URL were set by whoever owns it, and win.
- */
+/** Adds what was entered. The connection's own headers and the query of its URL are its owner's, and win. */
 export function withInput(
   mcpUrl: string | null,
   headers: UpstreamTarget['headers'],

@@ -13,10 +13,7 @@ const animals =
 const lowerCase = '0123456789abcdefghijklmnopqrstuvwxyz'
 const base62 = `${lowerCase}ABCDEFGHIJKLMNOPQRSTUVWXYZ`
 
-/**
- * Like `clever-dolphin-a9X3`. Not guaranteed to be unused: there are 80 billion combinations, so the caller tries again
- * on a conflict.
- */
+/** Like `clever-dolphin-a9X3`; one of 80 billion, and not guaranteed to be unused. */
 export function newConnectionId(): string {
   return `${pick(qualities)}-${pick(animals)}-${four(base62)}`
 }

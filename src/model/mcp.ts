@@ -56,19 +56,13 @@ export function statelessHeaders(method: string): Record<string, string> {
   return { 'mcp-protocol-version': statelessRevision, 'mcp-method': method }
 }
 
-/**
- * A text as the value of a header that repeats the body (revision 2026-07-28, standard headers): all but plain ASCII as
- * base64, and text that would be read as base64.
- */
+/** A text as a header that repeats the body: as base64 unless it is plain ASCII that cannot be read as base64. */
 export function headerText(text: string): string {
   const isPlain = /^[!-~](?:[ -~]*[!-~])?$/.test(text) && !text.startsWith('=?base64?')
   return isPlain ? text : `=?base64?${Buffer.from(text).toString('base64')}?=`
 }
 
-/**
- * By method, the parameter that names the tool, prompt or resource. The header `Mcp-Name` repeats its value (revision
- * 2026-07-28, standard headers).
- */
+/** By method, the parameter that names a tool, prompt or resource, which the header `Mcp-Name` repeats. */
 export const namingParameters: ReadonlyMap<string, string> = new Map([
   ['tools/call', 'name'],
   ['prompts/get', 'name'],

@@ -7,10 +7,7 @@ import { QualifiedName } from './names.ts'
 /** Ours: the longest delay of a recorded answer. Past it: a problem of the fixtures. */
 const mockDelayMsMax = 60_000
 
-/**
- * An answer for calls whose arguments contain at least the given values: objects may have more fields, everything else
- * must be equal.
- */
+/** For calls whose arguments contain these: objects may have more fields, everything else must be equal. */
 export const RecordedAnswer = closedObject({
   server: QualifiedName,
   tool: Type.String({ minLength: 1 }),

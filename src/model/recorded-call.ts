@@ -53,9 +53,7 @@ export const ShownCall = closedObject({
 const paging = { nextCursor: nullable(Type.String()), stopped: Type.Boolean() }
 export const CallPage = closedObject({ calls: Type.Array(ShownCall), ...paging })
 
-/**
- * How many calls ended how, in equal steps of time. Milliseconds of those that were not refused; null: there were none.
- */
+/** How many calls ended how, in equal steps of time. Milliseconds of those not refused; null: there were none. */
 export const CallSeries = closedObject({
   steps: Type.Array(
     closedObject({

@@ -96,9 +96,7 @@ export type ListingExtras = Static<typeof ListingExtras>
 
 const CopiedDetails = Type.Pick(ServerDetail, ['qualifiedName', 'displayName', 'description', 'iconUrl', 'remote'])
 
-/**
- * The fields of a server that lists and search know, beside its details. Fields of the details are copied from there.
- */
+/** The fields of a server that lists and search know. Those of the details are copied from there. */
 export const ServerListing = closedObject({
   ...CopiedDetails.properties,
   /** It has an http option. */
@@ -210,9 +208,7 @@ const details = {
   tools: Type.Optional(nullable(Type.Array(optionalTool))),
 }
 
-/**
- * The body of `PUT /servers/{qualifiedName}`: fields that are left out stay. `mcpUrl` takes the place of the details.
- */
+/** The body of `PUT`: fields that are left out stay. `mcpUrl` takes the place of the details. */
 export const ServerWrite = closedObject({ ...written, mcpUrl: Type.Optional(Url), ...details })
 export type ServerWrite = Static<typeof ServerWrite>
 
@@ -233,10 +229,7 @@ export type ServerMade = Static<typeof ServerMade>
 export const ServerChanged = closedObject({ success: Type.Literal(true), ...named })
 export type ServerChanged = Static<typeof ServerChanged>
 
-/**
- * The payload of a release (contract, 9.10). Other types than `external` would be built and hosted. Nothing here scans
- * a server with credentials, so fields for such scans are ignored.
- */
+/** The payload of a release (contract, 9.10). Other types would be built and hosted. Fields for scans are ignored. */
 export const ReleasePayload = openObject({
   type: Type.Literal('external', { errorMessage: 'must be "external"; nothing is built or hosted here' }),
   upstreamUrl: Url,

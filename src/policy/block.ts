@@ -1,7 +1,6 @@
 /**
- * Blocks: each constraint of a policy, parsed into a form that is ready to decide, with its one-or-many fields as
- * lists. Parsing is total: a policy that is not understood completely is an error, so no later code meets an unknown
- * field.
+ * Blocks: each constraint of a policy, parsed into a form that is ready to decide. Parsing is total: a policy that is
+ * not understood completely is an error, so no later code meets an unknown field.
  */
 
 import { type Constraint, type OperationKind, Policy, type ResourceType } from '../model/constraint.ts'
@@ -26,10 +25,7 @@ export interface Block {
 /** Pairs of which all must match. */
 export type MetadataSet = readonly (readonly [key: string, value: string])[]
 
-/**
- * Parses a constraint whose schema was checked, and checks what a schema cannot. Places are relative to the constraint.
- * Patterns are not compiled.
- */
+/** Parses a constraint whose schema was checked, but not its patterns. Places are relative to the constraint. */
 export function readConstraint(constraint: Constraint): { block: Block } | { problem: Problem } {
   const { namespaces, resources, operations, metadata, ttl, rpcReqMatch } = constraint
   const lifetime = ttl === undefined ? undefined : readTtl(ttl)
@@ -54,10 +50,7 @@ export function readConstraint(constraint: Constraint): { block: Block } | { pro
 
 const policyShape = validatorOf(Policy)
 
-/**
- * Parses a policy of unknown shape into blocks, or returns the first problem, with a place such as `policy[0].ttl`.
- * Patterns are not checked (`policyPatternProblem`).
- */
+/** Parses a policy, but not its patterns, or returns the first problem, with a place such as `policy[0].ttl`. */
 export function readPolicy(policy: unknown): { blocks: Block[] } | { problem: Problem } {
   if (!policyShape.isValid(policy)) return { problem: within('policy', policyShape.firstProblem(policy)) }
   const blocks: Block[] = []

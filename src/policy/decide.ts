@@ -14,10 +14,7 @@ export interface Access {
   readonly namespace: string
   readonly resource: ResourceType
   readonly operation: OperationKind
-  /**
-   * The connection's facts. 'none': there is no connection, so any metadata constraint denies. 'narrowed': a list,
-   * which is narrowed row by row and not denied.
-   */
+  /** 'none': there is no connection, so any metadata denies. 'narrowed': a list, narrowed row by row and not denied. */
   readonly metadata: MetadataFacts | 'none' | 'narrowed'
   /** The body of an MCP request. `rpcReqMatch` does not apply to other requests. */
   readonly rpc?: unknown
@@ -44,10 +41,7 @@ export type Decision =
       readonly visible: boolean
     }
 
-/**
- * Decides in the order of the contract, 4.4: `namespaces` of all blocks come first, because an invisible namespace is
- * 404 whatever else is wrong.
- */
+/** Decides in the order of the contract, 4.4: an invisible namespace is 404 whatever else is wrong. */
 export function decide(blocks: readonly Block[], access: Access): Decision {
   return drained(decideInSteps(blocks, access, fieldsInOrder, hiding))
 }
@@ -73,10 +67,7 @@ export function decideOnConnection(blocks: readonly Block[], access: Access): De
   return drained(decideOnMessage(blocks, access))
 }
 
-/**
- * Like `decideOnConnection`, in steps: yields the cost (`costToAsk`) of each step before it. For messages, because
- * there may be many rules.
- */
+/** As `decideOnConnection`, for many rules: in steps, and yields the cost (`costToAsk`) of each before it. */
 export function decideOnMessage(blocks: readonly Block[], access: Access): Generator<number, Decision> {
   return decideInSteps(blocks, access, connectionFieldsInOrder, hidingConnection)
 }

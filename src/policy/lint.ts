@@ -24,9 +24,7 @@ export interface LintedPolicy {
   readonly isComplete: boolean
 }
 
-/**
- * In steps: yields the cost of each step before it. `hasTime`: asked before each; without it, the rest is not decided.
- */
+/** Yields the cost of each step before it. `hasTime`: asked before each; without it, the rest is not decided. */
 export function* lintingPolicy(blocks: readonly Block[], hasTime = () => true): Generator<number, LintedPolicy> {
   const rules = rulesOf(blocks)
   const canCall = mayHave(blocks, 'resources', 'connections') && mayHave(blocks, 'operations', 'execute')
@@ -134,10 +132,7 @@ function allValues(blocks: readonly Block[]): Found[] {
   )
 }
 
-/**
- * The constraint whose sets of metadata all want another value of a key than those before it. Undefined if there are
- * too many to know.
- */
+/** The constraint whose metadata contradicts those before it. Undefined if there are too many sets to know. */
 function* disjointMetadata(blocks: readonly Block[]): Generator<number, Found[] | undefined> {
   let joined: readonly MetadataSet[] | undefined = [[]]
   const all = valuesIn(blocks, 'metadata')

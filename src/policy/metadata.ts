@@ -1,7 +1,6 @@
 /**
  * How metadata is compared. A filter compares strings as they are and other values by their JSON text. A constraint
- * matches strings only, and has one more fact: `connectionId`, which comes from the record and cannot be overridden by
- * metadata (contract, 4.2 and 5.3).
+ * matches strings only, and knows `connectionId`, which no metadata overrides (contract, 4.2 and 5.3).
  */
 
 import { filterText } from '../model/connection.ts'

@@ -1,7 +1,4 @@
-/**
- * `rpcReqMatch`: rules on the body of an MCP JSON-RPC request (spec 2.2; contract, 4.3 and 7.6). The value at a path
- * must match a pattern (`patterns.ts`).
- */
+/** `rpcReqMatch`: patterns for values in the body of an MCP JSON-RPC request (spec 2.2; contract, 4.3 and 7.6). */
 
 import { costToAsk, matches } from '../schema/patterns.ts'
 
@@ -51,9 +48,8 @@ const parts = 'server|tools|prompts|resources|completion|logging|tasks|roots|sam
 const ofMcp = new RegExp(`^\\W*(?:(?:initialize|ping)$|(?:${parts}|subscriptions)/)`, 'iu')
 
 /**
- * The methods that have the parameter in which a path begins (MCP), for those that rules are written about; undefined
- * for other paths. In a request of another method of MCP it says nothing, as servers ignore it: a client that added it
- * would pass a rule about tools with any method.
+ * The methods that have the parameter in which a path begins, for those that rules are written about; undefined for
+ * other paths. Servers ignore the parameter in other methods of MCP: a client could add it to pass a rule about tools.
  */
 export function methodsWith(path: string): ReadonlySet<string> | undefined {
   const [first, second = ''] = path.split('.', 2)
@@ -160,10 +156,7 @@ const all: Lookalikes = { has: () => true, size: 1 }
  */
 const manyMarks = /[\p{M}\uff9e\uff9f]{31}/u
 
-/**
- * Folds a key: equal results for keys that some parsers treat as the same. A key with that many marks is not
- * normalized; no rule has such a name.
- */
+/** Equal for keys that some parsers treat as the same. One with that many marks, as no rule has, is not normalized. */
 export function foldCase(key: string): string {
   const read = untilNul(key)
   if (!isNormalized(read)) return read.toLowerCase()
@@ -173,10 +166,7 @@ export function foldCase(key: string): string {
   return folded.replaceAll('i\u0307', 'i')
 }
 
-/**
- * The letters and digits of a key, folded: equal for keys that some reader takes for the same. protobuf, for one, reads
- * `tenant_id` as `tenantId`.
- */
+/** Equal for keys that some reader takes for the same: protobuf, for one, reads `tenant_id` as `tenantId`. */
 export const lettersOf = (key: string) => foldCase(key).replace(/[^\p{L}\p{N}]+/gu, '')
 
 /** The part of a text that every program reads: some in C end it at a NUL. */

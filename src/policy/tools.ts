@@ -1,7 +1,4 @@
-/**
- * Which tools a token could call (contract, 7.7). Each rule is evaluated on the call that would be made. A tool is
- * shown unless a block could never allow a call of it.
- */
+/** Which tools a token could call (contract, 7.7): one is shown unless a block could never allow a call of it. */
 
 import type { Block } from './block.ts'
 import { RpcBody } from './rpc-match.ts'
@@ -20,10 +17,7 @@ export function toolRules(blocks: readonly Block[]) {
   }
 }
 
-/**
- * Whether a tool could ever be called, in steps: yields the cost (`costToAsk`) of each step before it. There may be
- * many tools and rules.
- */
+/** Whether a tool could ever be called. Yields the cost (`costToAsk`) of each step: there may be many rules. */
 export function* couldCall({ asked, isNever }: ToolRules, tool: string): Generator<number, boolean> {
   if (isNever) return false
   const call = new RpcBody({ jsonrpc: '2.0', method: 'tools/call', params: { name: tool } })

@@ -23,10 +23,7 @@ export function narrowTheSame(a: ViewPolicy | undefined, b: ViewPolicy | undefin
   return a === b || JSON.stringify(a?.policy) === JSON.stringify(b?.policy)
 }
 
-/**
- * The blocks of a view's policy, named so that a refusal tells them from the token's. Each narrows, so an unreadable
- * one allows nothing.
- */
+/** The blocks of a view's policy, named for refusals. Each narrows, so an unreadable one allows nothing. */
 export function viewBlocks(policy: readonly Constraint[]): readonly Block[] {
   if (policy.length === 0) return []
   const read = readPolicy(policy)

@@ -1,6 +1,4 @@
-/**
- * The resource that a client asks for, as its user may allow it: a connection, or the endpoint of a namespace or view.
- */
+/** The resource that a client asks for, as its user may allow it: a connection, a namespace or a view. */
 
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import { madeAtOf } from '../../auth/grants.ts'

@@ -63,10 +63,7 @@ const Document = Type.Composite([
 ])
 const documentShape = validatorOf(Document)
 
-/**
- * `mcp_`, the time in base 36, so that unused clients are ordered by age, 48 bits of a keyed hash of the network that
- * registered it, and 128 random bits.
- */
+/** `mcp_`, the time in base 36, 48 bits of a keyed hash of the network that registered it, and 128 random bits. */
 const registeredShape = /^mcp_([0-9a-z]{8})([A-Za-z0-9_-]{8})[A-Za-z0-9_-]{22}$/
 
 /** Registers a client, as `readMetadata` read it, for somebody in this network. */
@@ -86,10 +83,7 @@ export async function requireKnownClient(deps: OAuthDeps, clientId: string): Pro
   if (!isDocumentUrl(clientId)) await findRegistered(deps, clientId)
 }
 
-/**
- * The client of this id; its document is fetched for the holder. Throws OAuthError `invalid_client` with a text for the
- * user, and `rate_limited`.
- */
+/** The client of this id. Throws OAuthError `invalid_client` with a text for the user, and `rate_limited`. */
 export async function findClient(deps: OAuthDeps, clientId: string, holder: Holder): Promise<Client> {
   return isDocumentUrl(clientId) ? findDocument(deps, clientId, holder) : findRegistered(deps, clientId)
 }
@@ -104,10 +98,7 @@ export function usesOf({ clientId, host, ...stored }: Client, userId: string, us
   }
 }
 
-/**
- * The unused clients to delete: the expired ones, and beyond `unusedClientsMax` the oldest of the network that has
- * most, so that nobody throws out the clients of others.
- */
+/** The unused clients to delete: the expired, and beyond `unusedClientsMax` the oldest of the network that has most. */
 async function removable({ store, clock }: OAuthDeps): Promise<Key[]> {
   const { keys } = await store.keys({ ...prefixRange(prefixOf('unusedClient')), limit: 2 * unusedClientsMax })
   const firstKept = keyOf('unusedClient', `mcp_${timeText(secondsOf(clock) - unusedClientSeconds)}`)
@@ -216,10 +207,7 @@ async function fetchDocument({ upstream, settings, clock }: OAuthDeps, url: stri
   }
 }
 
-/**
- * As the headers say (RFC 9111, 4.2), up to `clientDocumentSecondsMax`; five minutes if they say nothing. `now`:
- * milliseconds since 1970.
- */
+/** By the headers (RFC 9111, 4.2), or five minutes; at most `clientDocumentSecondsMax`. `now`: ms since 1970. */
 function keepSecondsOf(headers: UpstreamResponse['headers'], now: number): number {
   const { 'cache-control': cacheControl = '', expires, age = '0' } = headers
   if (/\bno-(?:store|cache)\b/i.test(cacheControl)) return 0

@@ -39,10 +39,7 @@ export function* toolChoices(tools: readonly ShownTool[]): Work<Html[]> {
   return choices
 }
 
-/**
- * `tools`: the choices; undefined if they are not known: then their names are typed. `problem`: with the user's last
- * choice; then the page is 400.
- */
+/** `tools`: undefined if they are not known, and are typed. `problem`: with the last choice; then the page is 400. */
 export function consentPage(base: string, asked: Asked, tools?: readonly Html[], problem?: string): Response {
   const { client, redirectUri, session, context, resource } = asked
   const { namespace, connectionId, view, connection } = resource

@@ -159,10 +159,7 @@ function toSignIn({ base }: OAuthDeps, request: Request): Response {
   return redirect(`${base}/signin?${new URLSearchParams({ next })}`)
 }
 
-/**
- * The user's decision, or the problem with it: then the page is shown again. Throws `invalid_request` for anything that
- * the page does not offer.
- */
+/** The user's decision, or the problem with it. Throws `invalid_request` for what the page does not offer. */
 function readDecision(form: Form, { namespace, connectionId }: Resource) {
   const decision = form.one('decision')
   if (decision === 'deny') return 'deny'

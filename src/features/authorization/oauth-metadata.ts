@@ -90,9 +90,7 @@ export function authorizationServer({ issuer, base }: Endpoints, takesDocuments:
   }
 }
 
-/**
- * The `WWW-Authenticate` of a 401 at an MCP endpoint (RFC 9728, 5.1); undefined if there is no sign-in here.
- */
+/** The `WWW-Authenticate` of a 401 at an MCP endpoint (RFC 9728, 5.1); undefined if nobody can sign in. */
 export function challengeOf(base: string, settings: AuthorizationSettings): ((request: Request) => string) | undefined {
   if (!isSignInPossible(base, settings)) return undefined
   return ({ url, headers }) => {

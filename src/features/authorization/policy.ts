@@ -1,6 +1,4 @@
-/**
- * The policy of an access token: one connection, or all of a namespace, and perhaps only some tools (contract, 13.8).
- */
+/** The policy of an access token: one connection or all of a namespace, perhaps only some tools (contract, 13.8). */
 
 import type { Grant } from '../../auth/grants.ts'
 import { invalidRequest } from '../../errors.ts'

@@ -1,6 +1,4 @@
-/**
- * `/oauth/token` and `/oauth/revoke`: codes and refresh tokens become access tokens, or end (contract, 13.7 to 13.9).
- */
+/** `/oauth/token`, `/oauth/revoke`: codes and refresh tokens become access tokens, or end (contract, 13.7 to 13.9). */
 
 import { timingSafeEqual } from 'node:crypto'
 import { type Caller, canAccessNamespace, liveCaller } from '../../auth/authenticate.ts'
@@ -158,9 +156,7 @@ async function usedBefore(deps: OAuthDeps, allowance: Allowance, { grantId }: Gr
 
 type Allowed = Pick<Grant, 'keyId' | 'namespace' | 'connectionId' | 'view' | 'madeAt'>
 
-/**
- * The user whose key allowed it. Throws `invalid_grant` if the key was revoked, or may no longer access the namespace.
- */
+/** The user whose key allowed it. Throws `invalid_grant` if the key, its access or the resource has ended. */
 async function callerOf({ directory, store }: OAuthDeps, allowed: Allowed): Promise<Caller> {
   const { keyId, namespace, connectionId, view, madeAt } = allowed
   const live = await liveCaller(directory, keyId)
@@ -179,10 +175,7 @@ async function callerOf({ directory, store }: OAuthDeps, allowed: Allowed): Prom
   return live.caller
 }
 
-/**
- * The response with a new access token, and the current refresh token if the grant has one. Send it only once the grant
- * is in the store.
- */
+/** The response with a new access token, and the refresh token if there is one: for when the grant is stored. */
 async function accessResponse(deps: OAuthDeps, grant: Grant, caller: Caller): Promise<Response> {
   const { signInKey } = deps
   const iat = secondsOf(deps.clock)

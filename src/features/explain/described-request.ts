@@ -71,10 +71,7 @@ export async function lookAt(
   return { ...described, request, connection, outside }
 }
 
-/**
- * Reads what a description says, in steps. Throws `invalid_request` for one that contradicts itself, and for a message
- * that the endpoint refuses.
- */
+/** In steps. Throws `invalid_request` for one that contradicts itself, or a message that the endpoint refuses. */
 export function* describing(given: DescribedRequest): Generator<number, Unlooked> {
   const { namespace, connection, metadata } = given
   const { resource, operation } = impliedBy(given)
@@ -192,9 +189,7 @@ async function isForFormer(
   return isGrantedForAnother(directory, claims, madeAtOf(found, made))
 }
 
-/**
- * Whether the token is good now, and for such a request: one of a client that signed in is good at one endpoint alone.
- */
+/** Whether the token is good now, and for such a request: that of a client is good at one endpoint alone. */
 function tokenVerdict(
   { claims: { iss, aud, jti }, state }: NonNullable<Explained['token']>,
   { namespace, resource, operation }: Described,

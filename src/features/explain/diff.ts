@@ -131,10 +131,7 @@ class Search {
     return this.#found
   }
 
-  /**
-   * The least metadata that the new policy allows a connection with. If the old one allows all of these, it allows
-   * every connection with more, too.
-   */
+  /** The least metadata that the new policy asks for: if the old one allows all of these, it allows more, too. */
   *#metadata(): Work<readonly MetadataSet[]> {
     let joined: readonly MetadataSet[] | undefined = [[]]
     for (const { metadata } of this.#new)

@@ -9,10 +9,7 @@ import type { LookedAt } from './described-request.ts'
 import type { ExplainDeps } from './explain-deps.ts'
 import { withTools } from './seen-tools.ts'
 
-/**
- * None unless a connection that the caller sees is called, and none for a call that the caller’s own policy refuses: it
- * could not find out by asking.
- */
+/** None unless the caller sees the connection that is called, and its own policy lets it find out by calling. */
 export async function notesOn(
   deps: ExplainDeps,
   context: RequestContext,

@@ -1,7 +1,4 @@
-/**
- * The connections that a caller sees, with their tools as far as they are known without asking a server (contract,
- * 21.4).
- */
+/** The connections that a caller sees, with tools as far as they are known without asking (contract, 21.4). */
 
 import { type AuthorizedConnection, accessTo, type RequestContext } from '../../auth/authorizer.ts'
 import { serverJsonOf } from '../../auth/stored-servers.ts'

@@ -12,9 +12,7 @@ import { type ClaimsDeps, claimsToMint, compilingPatterns } from '../tokens/mint
 /** A credential whose requests are explained; it need not be good any more. */
 export interface Explained {
   readonly caller: Caller
-  /**
-   * How many of its constraints are those of the credential that asks. A token does not say where its own came from.
-   */
+  /** How many of its constraints are those of the credential that asks; 0 for a token, which does not tell. */
   readonly inherited: number
   /** Seconds from a token's beginning to its end. */
   readonly lifetime: number | undefined
@@ -22,10 +20,7 @@ export interface Explained {
   readonly token: { readonly claims: ServiceTokenClaims; readonly state: ExplainedToken['state'] } | undefined
 }
 
-/**
- * Throws 404 `not_found` for a token that the caller may not have explained, and for a policy what `POST /tokens`
- * throws for it.
- */
+/** Throws 404 for a token that the caller may not have explained, and for a policy what `POST /tokens` throws. */
 export async function readSubject(
   deps: ClaimsDeps,
   context: RequestContext,

@@ -131,10 +131,7 @@ async function policyOf(
   return { policy, notes }
 }
 
-/**
- * The first connection and tool that are no pair; none if all are. Looks at no more than there are pairs, and one: of
- * 14,000 connections and 240 tools there would be three million.
- */
+/** The first connection and tool that are no pair; none if all are. Looks at one more than there are pairs. */
 function uncalled(connections: readonly string[], tools: readonly string[], pairs: ReadonlySet<string>): string[] {
   for (const one of connections) for (const name of tools) if (!pairs.has(`${one} ${name}`)) return [one, name]
   return []

@@ -1,6 +1,5 @@
 /**
- * API keys over HTTP: those of an organization, which act for it and outlive their maker (contract, 10.7 to 10.9),
- * a user's own, and for operators everybody's.
+ * API keys over HTTP: an organization's, which outlive their maker (contract, 10.7 to 10.9), one's own, everybody's.
  */
 
 import { apiKeysPerRead, makeApiKey, revocationOf } from '../../auth/api-key.ts'

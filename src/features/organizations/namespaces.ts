@@ -40,10 +40,7 @@ import { within } from '../../within.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
 import { viewsMax } from './views.ts'
 
-/**
- * Milliseconds that the deletion of a namespace waits for its connections to be removed. Past it: it is answered, and
- * the rest is removed afterwards.
- */
+/** Milliseconds that a deletion waits for the removal of its connections. Past it: the rest is removed afterwards. */
 export const deletionAnswerMs = 10_000
 
 /** Contract 10.2: characters of a namespace that is created over HTTP. Past it: 400. */
@@ -253,9 +250,7 @@ function defaultOwner({ userId, organizationId }: Caller): Owner {
   return organizationId === undefined ? { userId } : { organizationId }
 }
 
-/**
- * A PUT of what is there changes nothing. Throws 409 for another's, and 403 for one that the caller does not manage.
- */
+/** A PUT of what is there changes nothing. Throws 409 for another's, 403 for one that the caller does not manage. */
 async function requireUnchanged(
   context: RequestContext,
   namespace: Namespace,
@@ -306,10 +301,7 @@ async function requireFree(store: Store, name: string): Promise<void> {
   if (keys.length > 0) throw taken(name)
 }
 
-/**
- * Throws 403 if the owner would own more than it may: a user `perUser` (`--namespaces-per-user`). Operators are not
- * bound.
- */
+/** Throws 403 if the owner would own too many: a user `perUser` (`--namespaces-per-user`). Operators are not bound. */
 async function requireRoom(store: Store, { caller }: RequestContext, owner: Owner, perUser: number): Promise<void> {
   const isOrganization = 'organizationId' in owner
   const most = isOrganization ? namespacesPerOrganizationMax : perUser

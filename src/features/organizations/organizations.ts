@@ -273,8 +273,7 @@ type OtherOwner = string | null | undefined
 
 /**
  * The owner is looked for before the change, for which everybody waits, and is looked at again there. Not in the
- * caller's time, which somebody else may use up who has a token of the caller: for one member of an organization at a
- * time. Rejects with `rate_limited`.
+ * caller's time, which somebody with a token of the caller may use up. Rejects with `rate_limited`.
  */
 async function otherOwnerOf(
   store: Store,
@@ -301,9 +300,8 @@ async function isStillOwner(store: Store, organizationId: string, other: OtherOw
 }
 
 /**
- * Throws 403 if the organization has as many members as it may. They are counted in the caller's time, before the
- * change, for which everybody waits. Requests that add members at once may exceed the bound by their number. Rejects
- * with `rate_limited`.
+ * Throws 403 if the organization is full. Members are counted in the caller's time, before the change, for which
+ * everybody waits: requests at once may exceed the bound by their number. Rejects with `rate_limited`.
  */
 async function requireRoomForMember(store: Store, request: Request, organizationId: string): Promise<void> {
   const allowance = allowanceOf(request)

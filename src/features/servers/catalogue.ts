@@ -1,9 +1,8 @@
 /**
- * All servers in memory, as far as lists filter them, with a search index. The texts that lists show are read from the
- * store for the page that is shown: an owner could fill the memory with them. Before each answer the catalogue is
- * brought up to the store's version, so that a write shows in the next response of every process. It reads the listings
- * that were written since, or after many writes the groups that have changed, and yields the event loop while it takes
- * them in.
+ * All servers in memory, as far as lists filter them, with a search index. The texts that lists show are read for the
+ * page that is shown: an owner could fill the memory with them. Before each answer the catalogue is brought up to the
+ * store's version: it reads the listings that were written since, or after many writes the groups that have changed,
+ * and yields the event loop meanwhile.
  */
 
 import { type Holder, ownerOf } from '../../fairness/owner.ts'
@@ -33,19 +32,13 @@ import { registryFactsOf } from './to-server-json.ts'
 
 /** Listings of servers read from the store at once. Past it: in several reads. */
 const listingsPerRead = 100
-/**
- * Characters of listings taken into the search index in one turn; about two milliseconds. Past it: other requests
- * have their turn first.
- */
+/** Characters taken into the search index in one turn, of two milliseconds. Past it: others have their turn first. */
 const searchedCharsPerTurn = 8_000
 
 /** A server with the fields that lists filter by. */
 export type Listed = ReturnType<typeof listedOf>
 
-/**
- * Parses the listing of a server for a list that shows it, as work in steps. Undefined if the server was deleted or
- * hidden since the list was made.
- */
+/** The listing of a server that a list shows, parsed in steps. Undefined if it was deleted or hidden meanwhile. */
 export function* readingShown(
   { unlisted }: Listed,
   value: Uint8Array | undefined,

@@ -32,10 +32,7 @@ export function trusted(
   return { ...after, extras: { ...extras, verified: extras.verified && isOperator(by) } }
 }
 
-/**
- * The server after a write. Fields that neither the write nor `introspected` gives stay as they were. A new server has
- * its own title.
- */
+/** The server after a write: what neither it nor `introspected` gives stays. A new one has its own title. */
 export function merged(
   qualifiedName: string,
   before: StoredServer | undefined,

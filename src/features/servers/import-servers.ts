@@ -115,10 +115,7 @@ async function chooseVersions(documents: readonly unknown[]) {
 
 type Place = Awaited<ReturnType<typeof placeOf>>
 
-/**
- * Where a server is imported to, and the server that is there. `isNew`: the namespace does not exist. `owner`: the user
- * or organization that it belongs to.
- */
+/** Where a server is imported to, what is there, and the `owner` of the namespace. `isNew`: there is no namespace. */
 async function placeOf(store: Store, qualifiedName: string) {
   const namespace = namespaceOf(qualifiedName)
   const keys = [keyOf('namespace', namespace), keyOf('server', qualifiedName), listingKey(qualifiedName)]

@@ -24,10 +24,7 @@ import type { ServerDeps } from './server-deps.ts'
 import { bytesOf } from './server-records.ts'
 import { registryEntry } from './to-server-json.ts'
 
-/**
- * Bytes of the details that a page of `/v0.1/servers` is read from, beyond the last server. Past it: the rest is on
- * the next page.
- */
+/** Bytes of details that a page is read from, beyond the last server. Past it: the rest is on the next page. */
 export const registryPageBytesMax = 4 * 2 ** 20
 
 /** Details of servers that a page of `/v0.1/servers` reads at once, 4 MB at most. Past it: the next read. */

@@ -1,7 +1,6 @@
 /**
- * The words by which servers are found. They take more memory than what they are made of, so each server, each
- * namespace and each owner has a bound: nobody fills the memory of the platform with words, or leaves no room for those
- * of others.
+ * The words by which servers are found. They take more memory than what they are made of, so each server, namespace and
+ * owner has a bound: nobody fills the memory, or leaves no room for the words of others.
  */
 
 import type { Holder } from '../../fairness/owner.ts'
@@ -20,10 +19,7 @@ const weights = [4, 3, 2, 1]
 export function createSearchedWords() {
   const words = createWordIndex(weights)
   const shares = new Shares(allSearchedWordsMax)
-  /**
-   * How many different words are indexed: of a server, and of all servers of a namespace. `taken`: of the holder's
-   * share.
-   */
+  /** How many different words are indexed, of a server and of a namespace. `taken`: of the holder's share. */
   const counts = new Map<string, { readonly holder: Holder; readonly count: number; readonly taken: number }>()
   const namespaceCounts = createCounts()
 

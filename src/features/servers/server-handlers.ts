@@ -1,7 +1,4 @@
-/**
- * Servers over HTTP: read (specification 4.3), make or replace, change, delete, ask what they have (contract, 9.6 to
- * 9.9).
- */
+/** Servers over HTTP: read (specification 4.3), make, replace, change, delete, introspect (contract, 9.6 to 9.9). */
 
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { conflict, invalidRequest, namespaceMissing, notFound, PlatformError } from '../../errors.ts'

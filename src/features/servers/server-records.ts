@@ -88,10 +88,7 @@ export async function writeServer(
   return written
 }
 
-/**
- * A server and its records, made in its owner's time: it may have a megabyte, and everybody waits for what is done
- * inside a change of the directory.
- */
+/** A server and its records, made in its owner's time: inside a change of the directory, everybody would wait. */
 async function made(
   { catalogue, clock }: ServerDeps,
   { request }: DirectoryWrite<unknown>,

@@ -1,8 +1,7 @@
 /**
  * Logging in on a command line through the browser (contract, 12.4): the command line begins a login, its user allows
- * that on a page, and it fetches a token. As a device authorization (RFC 8628, 5.4), this can be turned against the
- * user: somebody else begins a login and sends the page. So the page says where the login was begun and when to deny
- * it, and what it gives away is a token that lasts a day and ends with the user's key.
+ * that on a page, and it fetches a token. Somebody else may begin a login and send the page (RFC 8628, 5.4). So the
+ * page says where the login was begun and when to deny it, and the token lasts a day and ends with the user's key.
  */
 
 import { timingSafeEqual } from 'node:crypto'
@@ -22,10 +21,7 @@ import { noStoreJson } from '../../http/respond.ts'
 import { cliLoginSeconds } from '../../limits.ts'
 import type { CliLoginMade, CliLoginState } from '../../model/cli-login.ts'
 
-/**
- * A login that a command line has begun. `address`: of the command line. `keyId`: of the user who allowed it; null if it
- * was denied.
- */
+/** `address`: of the command line. `keyId`: of the user who allowed it; null if it was denied. */
 interface CliLogin {
   readonly address: string
   readonly keyId?: string | null
@@ -151,10 +147,7 @@ function readDecision(form: Form): boolean {
   return decision === 'allow'
 }
 
-/**
- * Somebody else may have begun the login, to act as whoever allows it (RFC 8628, 5.4): the page says so, and shows what
- * the user can compare: the address of the command line, `begunAt`, and that of the browser.
- */
+/** The page warns (RFC 8628, 5.4), and shows the address of the command line, `begunAt`, beside that of the browser. */
 function decisionPage(
   base: string,
   login: string,

@@ -1,6 +1,4 @@
-/**
- * `/signin`: a person signs in to a browser session with an API key, or with a sign-in link (contract, 12.1, 12.2).
- */
+/** `/signin`: a person signs in to a browser session, with an API key or a sign-in link (contract, 12.1, 12.2). */
 
 import { type Caller, liveCaller } from '../../auth/authenticate.ts'
 import { type BrowserSession, formTokenOf, requireFormToken, withCookies } from '../../auth/browser-sessions.ts'
@@ -15,10 +13,7 @@ import { html } from '../../http/html.ts'
 import { impossiblePage, page, redirect, row } from '../../http/html-page.ts'
 import { readQuery } from '../../http/query.ts'
 
-/**
- * The record behind a sign-in link (`postern login-link`). The link opens a page whose button uses it up: previews do
- * not.
- */
+/** Behind a sign-in link (`postern login-link`), whose page has a button that uses it up: previews do not. */
 export interface LoginLink {
   readonly keyId: string
 }

@@ -1,8 +1,7 @@
 /**
  * Worker threads that sign tokens, so that minting uses other cores and does not block the event loop. Their priority
  * is that of every thread: it could be lowered, but without a privilege never raised again. Pending signatures are
- * limited to `pendingSignaturesMax` and divided fairly among callers, so a burst of one caller leaves room for the
- * others.
+ * divided fairly among callers.
  */
 
 import { availableParallelism } from 'node:os'
@@ -14,10 +13,7 @@ import { Rounds } from '../../fairness/rounds.ts'
 import { Shares } from '../../fairness/shares.ts'
 import { pendingSignaturesMax } from '../../limits.ts'
 
-/**
- * Signing threads, one fewer than there are cores and at most this many; each signs 700 tokens a second. Past it:
- * tokens wait.
- */
+/** Signing threads; fewer where there are fewer cores. Each signs 700 tokens a second. Past it: tokens wait. */
 const signersMax = 4
 
 /** Sent to a worker. */
@@ -67,8 +63,7 @@ export class Signers {
   }
 
   /**
-   * The signature of the text, in base64url. Rejects with `unavailable` if the holder has too many pending signatures,
-   * and with Error if the worker fails.
+   * In base64url. Rejects with `unavailable` if the holder has too many pending, and with Error if the worker fails.
    */
   async sign(text: string, { secretKey }: SigningKey, holder: Holder): Promise<string> {
     if (!this.#shares.take(holder, 1)) throw tooManyMints()

@@ -1,7 +1,4 @@
-/**
- * The worker thread that signs tokens: tweetnacl takes 1.5 ms per signature, too long for the event loop
- * (`signers.ts`).
- */
+/** The worker thread that signs tokens: a signature takes 1.5 ms, too long for the event loop (`signers.ts`). */
 
 import { signatureOf } from '../../auth/signature.ts'
 import type { SigningReply, SigningRequest } from './signers.ts'
