@@ -20,7 +20,6 @@ import { newVersion } from '../storage/versions.ts'
 /** API keys read at once for a list of all. Past it: the next read. */
 export const apiKeysPerRead = 1000
 
-/** A new random key, with the prefix `pst_`. */
 export function newApiKey(): string {
   return `pst_${randomBytes(32).toString('base64url')}`
 }

@@ -69,7 +69,6 @@ export function createAuthenticator(options: AuthenticatorOptions) {
   const before = new PerRequest<Authenticated>()
 
   return {
-    /** The current signing keys. */
     keys: async () => keysOf(await directory.current(), options),
     /** The claims of a token that was signed here, expired or not, wherever it is good. */
     async claimsOf(token: string): Promise<ServiceTokenClaims | undefined> {
@@ -144,7 +143,6 @@ async function keysOf(directory: DirectorySnapshot, { sealingKey }: Authenticato
 
 interface Sent {
   readonly credential: string
-  /** The path of the request. */
   readonly path: string
 }
 
@@ -183,7 +181,6 @@ export async function liveCaller(current: Directory, keyId: string): Promise<Aut
   return isLive(key) ? { caller: callerOfKey(key), directory } : undefined
 }
 
-/** The caller that a live API key stands for. */
 export function callerOfKey({ userId, keyId, operator, organizationId }: ApiKey): Caller {
   const unrestricted = { blocks: [], metadataFingerprint: '', token: undefined }
   return { userId, keyId, family: keyId, operator, organizationId, ...unrestricted }
@@ -271,7 +268,6 @@ function aboutToken({ jti, sub, key }: ServiceTokenClaims): LogFields {
   return { jti, userId: sub, keyId: key }
 }
 
-/** Whether the key exists and is not revoked. */
 export function isLive(key: ApiKey | undefined): key is ApiKey {
   return key !== undefined && key.revokedAt === null
 }

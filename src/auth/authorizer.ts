@@ -87,7 +87,6 @@ export interface Authorizer {
   ): Promise<void>
 }
 
-/** An operation on namespaces or servers. */
 export type ResourceAccess = Pick<Access, 'resource' | 'operation'>
 
 /** Throws 403 for a token, and for an organization's key: neither may make what outlives it (contract, 4.6). */

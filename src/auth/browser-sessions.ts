@@ -20,7 +20,6 @@ export interface BrowserSession extends Authenticated {
   formToken(form: string): string
 }
 
-/** The parts that sessions of browsers need. */
 export interface SessionParts {
   readonly records: ExpiringRecords
   readonly directory: Directory

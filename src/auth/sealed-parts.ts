@@ -9,7 +9,6 @@ import { type InputValues, noInput, type UpstreamTarget, withInput } from '../mo
 import type { ConnectionPrivate, StoredConnection } from '../storage/connections.ts'
 import { openText, sealText } from './secrets.ts'
 
-/** Headers of a connection, in the clear. */
 type OwnHeaders = Readonly<Record<string, string>>
 type Part = 'headers' | 'input' | 'oauth' | 'tokens'
 

@@ -9,7 +9,6 @@ import { CommandError } from '../errors.ts'
 import { canonicalBytes } from '../schema/base64.ts'
 import { requirePrivate } from '../storage/private-file.ts'
 
-/** See `openSecrets`. */
 export type Secrets = Readonly<ReturnType<typeof openSecrets>>
 
 /** Reads the secret in a file; creates one if there is none. Throws CommandError. */

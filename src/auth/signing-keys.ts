@@ -20,10 +20,8 @@ import type { Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 import { openSealed, seal } from './secrets.ts'
 
-/** See `signingKey`. */
 export type SigningKey = Readonly<ReturnType<typeof signingKey>>
 
-/** See `keyRing`. */
 export type KeyRing = Readonly<ReturnType<typeof keyRing>>
 
 /** The stored form of one key. `since`: when it entered its state, in Unix seconds. */
@@ -40,7 +38,6 @@ const recordsShape = validatorOf(Type.Array(SigningKeyRecord, { minItems: 1 }))
 export function keyRing(records: readonly SigningKeyRecord[]) {
   /** Newest first: next, active, and the retired ones that may still have tokens. */
   const all: readonly SigningKey[] = records.map(signingKey)
-  /** Signs new tokens. */
   const active = all.find(({ state }) => state === 'active')
   if (active === undefined) throw new Error('a key ring needs an active key')
   return { active, all }
@@ -66,7 +63,6 @@ export function publishedKeys({ all }: KeyRing, nowSeconds: number): SigningKey[
   return all.filter((key) => key.state === 'next' || isAccepted(key, nowSeconds)).map(({ jwk }) => jwk)
 }
 
-/** The keys of a new store. */
 export function newSigningKeys(nowSeconds: number): SigningKeyRecord[] {
   // Both are published from the start, so every cached list has the next key, and it may be activated at once.
   return [newRecord('next', nowSeconds - jwksMaxAgeSeconds), newRecord('active', nowSeconds)]
@@ -132,7 +128,6 @@ function signingKey({ seed, state, since }: SigningKeyRecord) {
   // RFC 7638: the required members in lexicographic order, without spaces.
   const kid = Bun.SHA256.hash(`{"crv":"Ed25519","kty":"OKP","x":"${x}"}`, 'base64url')
   return {
-    /** The RFC 7638 thumbprint. */
     kid,
     state,
     since,
@@ -142,7 +137,6 @@ function signingKey({ seed, state, since }: SigningKeyRecord) {
     secretKey: Buffer.concat([secret, Buffer.from(x, 'base64url')]) as Uint8Array,
     /** The same key for the runtime's crypto. */
     privateKey,
-    /** The public key, for verifiers. */
     jwk: { kty: 'OKP', crv: 'Ed25519', x, kid, use: 'sig', alg: 'EdDSA' },
   }
 }

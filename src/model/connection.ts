@@ -106,13 +106,11 @@ export const Connection = closedObject({
 })
 export type Connection = Static<typeof Connection>
 
-/** Names a connection. */
 export interface ConnectionRef {
   readonly namespace: string
   readonly connectionId: string
 }
 
-/** A value in HTTP's syntax. */
 export const HeaderValue = Type.String({
   pattern: '^[\\t\\x20-\\x7e\\x80-\\xff]*$',
   maxLength: headerValueCharsMax,
@@ -161,7 +159,6 @@ export function isRefusedHeader(name: string): boolean {
   return refusedHeaders.has(name.toLowerCase())
 }
 
-/** Body of the response to a deletion. */
 export const Deleted = closedObject({ success: Type.Literal(true) })
 export type Deleted = Static<typeof Deleted>
 

@@ -41,7 +41,6 @@ const RpcPath = Type.String({
   pattern: `^(?:[^\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff]){1,${rpcKeyCharsMax}}$`,
 })
 
-/** Patterns by path. */
 const RpcReqMatch = Type.Record(RpcPath, Type.String({ minLength: 1, maxLength: rpcPatternCharsMax }), {
   additionalProperties: false,
   minProperties: 1,

@@ -10,13 +10,11 @@ export const inputFieldsMax = 32
 /** Ours: characters of a `configSchema` as JSON: each setup page shows its labels and options. Past it: 400, when the connection is created. */
 export const configSchemaCharsMax = 16_384
 
-/** Where a value is sent. */
 export type InputPlace = 'headers' | 'query'
 
 /** Values by the name of the header or query parameter that they are sent as. */
 export type InputValues = Readonly<Record<InputPlace, Readonly<Record<string, string>>>>
 
-/** One value to enter. */
 export interface InputField {
   /** The property of the schema. */
   readonly property: string
@@ -31,7 +29,6 @@ export interface InputField {
   readonly kind: 'text' | 'number' | 'checkbox' | 'select'
   /** Whether the form hides what is typed, and never shows it again. */
   readonly isSecret: boolean
-  /** The choices of a select. */
   readonly options: readonly Scalar[]
   readonly default: Scalar | undefined
 }
@@ -109,7 +106,6 @@ export interface UpstreamTarget {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Nothing was entered. */
 export const noInput: InputValues = { headers: {}, query: {} }
 
 /** Adds what was entered. The connection's own headers and the query of its URL are its owner's, and win. */

@@ -40,7 +40,6 @@ export const Namespace = Type.Union([
 ])
 export type Namespace = Static<typeof Namespace>
 
-/** In messages. */
 export function ownerName(owner: { readonly organizationId: string } | { readonly userId: string }): string {
   return 'organizationId' in owner ? `organization ${owner.organizationId}` : `user ${owner.userId}`
 }

@@ -59,7 +59,6 @@ export type ViewDetail = Static<typeof ViewDetail>
 export const ViewList = closedObject({ views: Type.Array(ViewDetail) })
 export const ViewDeleted = closedObject({ success: Type.Literal(true), namespace: Slug, name: ViewName })
 
-/** A view of a fixture. */
 export const FixtureView = closedObject({ namespace: Slug, name: ViewName, ...ViewWrite.properties })
 
 /** The view that a body makes, with its defaults. */

@@ -96,7 +96,6 @@ export function policyBytes(policy: readonly Constraint[] = []): number {
   return policyBytesPerCharacter * JSON.stringify(policy).length
 }
 
-/** Prefixes the place of a problem. */
 function within(place: string, problem: Problem): Problem {
   if (problem.place === '') return { place, message: problem.message }
   const joint = problem.place.startsWith('[') ? '' : '.'

@@ -21,7 +21,6 @@ export interface Described {
   readonly message: DescribedMessage | undefined
 }
 
-/** A JSON-RPC message. */
 export interface DescribedMessage {
   readonly body: unknown
   /** Whether the path is as in the body; what is at another path is not known. */

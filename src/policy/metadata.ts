@@ -6,7 +6,6 @@
 import { filterText } from '../model/connection.ts'
 import type { MetadataSet } from './block.ts'
 
-/** The facts about one connection. */
 export interface MetadataFacts {
   readonly connectionId: string
   readonly metadata: Readonly<Record<string, unknown>> | null

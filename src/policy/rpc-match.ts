@@ -16,7 +16,6 @@ export interface RpcRule {
   readonly pattern: string
 }
 
-/** The problem with a path, or undefined. */
 export function pathProblem(path: string): string | undefined {
   const parts = path.split('.')
   if (parts.includes('')) return 'has an empty part between dots'
@@ -56,7 +55,6 @@ export function methodsWith(path: string): ReadonlySet<string> | undefined {
   return first === 'params' ? methodsByParameter.get(second) : undefined
 }
 
-/** True for a rule about a request's parameters. */
 export function isParamsRule({ path }: RpcRule): boolean {
   return path.startsWith('params.')
 }

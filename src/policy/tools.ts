@@ -3,7 +3,6 @@
 import type { Block } from './block.ts'
 import { RpcBody } from './rpc-match.ts'
 
-/** See `toolRules`. */
 export type ToolRules = Readonly<ReturnType<typeof toolRules>>
 
 /** A policy's rules about tools, prepared once for all tools: there may be hundreds of rules and thousands of tools. */

@@ -169,7 +169,6 @@ function isDocumentUrl(clientId: string): boolean {
   return href === clientId && pathname !== '/' && username + password === '' && !clientId.includes('#')
 }
 
-/** Advice for a document that cannot be fetched. */
 const advice = {
   announced:
     'Where postern has no access to the internet, start it with --no-public-upstream, so that clients register instead; then remove the server from the client, and add it again',

@@ -26,7 +26,6 @@ export interface OAuthDeps extends SharedParts {
   readonly upstream: Upstream
   readonly settings: AuthorizationSettings
   readonly keptDocuments: KeptDocuments
-  /** Signs the claims into a token. */
   readonly sign: (claims: ServiceTokenClaims, caller: Caller) => Promise<string>
   /** The tools of a resource; undefined if they are not listed in time. */
   readonly listTools: (context: RequestContext, resource: AskedResource) => Promise<ShownTool[] | undefined>

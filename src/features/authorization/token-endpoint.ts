@@ -38,7 +38,6 @@ interface TokenRequest {
   readonly allowance: Allowance
 }
 
-/** `POST /oauth/token`. */
 export async function exchangeToken(deps: OAuthDeps, request: Request): Promise<Response> {
   const form = await readForm(request) // 400
   const grantType = required(form, 'grant_type')

@@ -14,7 +14,6 @@ export interface Asset {
 
 export interface ConsoleFiles {
   readonly assets: readonly Asset[]
-  /** Names of the files that the document loads. */
   readonly script: string
   readonly style: string
 }

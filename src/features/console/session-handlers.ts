@@ -16,7 +16,6 @@ import { validatorOf } from '../../schema/check.ts'
 
 /** A user signs in once for the console and for the other pages, such as those that set connections up. */
 export interface ConsoleDeps extends SharedParts {
-  /** Limits sessions that a user begins. */
   readonly signIns: RateLimit
 }
 

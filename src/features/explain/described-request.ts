@@ -26,7 +26,6 @@ export interface LookedAt {
   readonly outside: readonly ExplainedOutside[]
 }
 
-/** A request before anything is looked up. */
 type Unlooked = Pick<LookedAt, 'request' | 'isAboutConnection'>
 
 /** Looks at the namespace and the connection of a request. Throws as `describing`. */

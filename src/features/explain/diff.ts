@@ -25,7 +25,6 @@ import { type Explained, readSubject } from './subject.ts'
 /** Ours: requests that postern explains completely to find one that the caller has access to. Past it: the example may be a request that the caller has no access to anyway. */
 const explainedMax = 100
 
-/** A request that may be an example. */
 interface Candidate {
   readonly request: DescribedRequest
   /** The place of the old policy that refuses it. Undefined: reach alone may. */

@@ -5,7 +5,6 @@ import type { Pins } from '../pins/pins.ts'
 import type { RecordsDeps } from '../records/readable-calls.ts'
 
 export interface ExplainDeps extends RecordsDeps {
-  /** The lists that servers gave last. */
   readonly kept: Pick<KeptLists, 'use'>
   readonly pins: Pick<Pins, 'settingOf' | 'of'>
 }

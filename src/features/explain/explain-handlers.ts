@@ -67,7 +67,6 @@ async function explainToken(
   return { ...explanation, notes: await notesOn(deps, context, looked, tool) }
 }
 
-/** The tool that a described message calls. */
 function calledBy(message: unknown): string | undefined {
   const { method, params } = (message ?? {}) as { method?: unknown; params?: unknown }
   const name = method === 'tools/call' ? namedBy(method, params) : undefined

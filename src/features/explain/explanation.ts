@@ -67,7 +67,6 @@ export function explanationOf(
   }
 }
 
-/** The stages of a decision, in their order. */
 function stagesOf(isAboutConnection: boolean): string[] {
   const fields = [...(isAboutConnection ? connectionFieldsInOrder : fieldsInOrder), 'rpcReqMatch']
   const decided = fields.flatMap((field) => (field === 'namespaces' ? [field, 'connection'] : [field]))
@@ -91,7 +90,6 @@ export function decidingOf(
   return worst
 }
 
-/** The status of a real refusal. */
 function statusOf(one: Decided, hides: ReadonlySet<Field>): 401 | 403 | 404 {
   if ('field' in one) return hides.has(one.field as Field) ? 404 : 403
   return one.place === 'token' ? 401 : one.place === 'lead' ? 403 : 404

@@ -143,7 +143,6 @@ function withoutAnchors(pattern: string): string {
   return inner.replace(/\\([^a-zA-Z0-9])/g, '$1')
 }
 
-/** The tools that the caller's user called lately. */
 async function calledTools(deps: ExplainDeps, context: RequestContext, examined: Examined) {
   const since = deps.clock.now() - unusedDays * 24 * 3600 * 1000
   const tools = new Set<string>()

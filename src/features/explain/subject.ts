@@ -75,7 +75,6 @@ function mayExplain(
   return token === undefined ? operator || userId === sub : [...par, jti].includes(token.jti)
 }
 
-/** The token as an answer shows it. */
 export function shownToken({ claims, state }: NonNullable<Explained['token']>): ExplainedToken {
   const { jti, sub, org, key, iat, exp, par = [] } = claims
   const time = (seconds: number) => new Date(seconds * 1000).toISOString()

@@ -121,7 +121,6 @@ function organizationForOperator(context: RequestContext): string {
   return organizationIn(context.request)
 }
 
-/** Of the organization in the path. */
 async function readDetail(store: Store, request: Request): Promise<OrganizationDetail> {
   const organizationId = organizationIn(request)
   const stored = await store.get(keyOf('organization', organizationId))

@@ -35,7 +35,6 @@ const listingsPerRead = 100
 /** Characters taken into the search index in one turn, of two milliseconds. Past it: others have their turn first. */
 const searchedCharsPerTurn = 8_000
 
-/** A server with the fields that lists filter by. */
 export type Listed = ReturnType<typeof listedOf>
 
 /** The listing of a server that a list shows, parsed in steps. Undefined if it was deleted or hidden meanwhile. */
@@ -116,7 +115,6 @@ export class Catalogue {
     return this.#owned.of(ownerOf(await holderOf(this.#store, namespace)))
   }
 
-  /** The servers that have some of these words, best first, as work in steps. */
   search(words: readonly string[], options: SearchOptions): Generator<number, Hit[]> {
     return this.#words.search(words, options)
   }
@@ -229,12 +227,9 @@ function listedOf(listing: ServerListing, holder: Holder, texts: readonly string
   return {
     ...{ qualifiedName, unlisted, remote, isDeployed, verified, repositoryUrl },
     namespace: holder.family,
-    /** Of the namespace, as in `fairness/owner.ts`. */
     owner: ownerOf(holder),
-    /** A UUID that follows from the qualifiedName. */
     id: Bun.randomUUIDv5(qualifiedName, 'url'),
     registry: registryFactsOf(listing),
-    /** A hash of what is searched, to see whether it changes. */
     searched: Bun.hash.xxHash3(JSON.stringify([texts, unlisted])),
   }
 }
@@ -244,14 +239,12 @@ function textsOf({ qualifiedName, displayName, tools, description }: ServerListi
   return [qualifiedName, displayName, tools.join(' '), description].map((text) => text.slice(0, searchedCharsMax))
 }
 
-/** The helpers of one update of the catalogue. */
 type Update = ReturnType<typeof startUpdate>
 
 function startUpdate(store: Pick<Store, 'get'>) {
   const holders = new Map<string, Promise<Holder>>()
   let taken = 0
   return {
-    /** Looks up each namespace once. */
     holderOf: (namespace: string) => holders.getOrInsertComputed(namespace, () => holderOf(store, namespace)),
     /** Yields the event loop after so many characters of listings: reads of a local store do not. */
     async takeTurn(characters: number): Promise<void> {

@@ -86,7 +86,6 @@ export async function planImport(store: Store, documents: readonly unknown[], op
   return { write: { puts: [...puts, ...newListingVersions(servers)], counts: usages.counts() }, result }
 }
 
-/** A version that is imported. */
 interface Chosen {
   readonly json: ServerJson
   readonly publishedAt: string | undefined
@@ -127,7 +126,6 @@ async function placeOf(store: Store, qualifiedName: string) {
 }
 
 interface Before {
-  /** Of this import so far. */
   readonly names: ReadonlySet<string>
   readonly namespaces: ReadonlyMap<string, string>
   /** Of the import: the owner of a namespace may send its servers elsewhere. Undefined: anybody. */
@@ -159,7 +157,6 @@ async function refusalOf(
   return undefined
 }
 
-/** The records of an imported server. */
 function entriesOf({ json, publishedAt }: Chosen, { qualifiedName, stored, kept }: Place, now: Date): Entry[] {
   const before = stored === undefined ? undefined : readServer(stored)
   const imported = detailOf(qualifiedName, json)

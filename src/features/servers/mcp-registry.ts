@@ -35,7 +35,6 @@ const listingFactor = 4
 /** Bytes of a server's details that are parsed without memory and a place of their own. Past it: they take both. */
 const smallDetailBytesMax = 16 * 1024
 
-/** Whether a URL is of this API. */
 export function isRegistryUrl(url: string): boolean {
   return pathOf(url).startsWith('/v0.1/')
 }

@@ -114,7 +114,6 @@ async function shownOwners(
   return owners
 }
 
-/** A match with its listing as stored. */
 type Shown = Match & { readonly value: Uint8Array | undefined }
 type Owners = Awaited<ReturnType<typeof shownOwners>>
 

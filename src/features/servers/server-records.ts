@@ -124,7 +124,6 @@ export function removeServer(store: Store, { change }: DirectoryWrite<unknown>, 
   })
 }
 
-/** The keys of the details and of the listing. */
 function keysOf(qualifiedName: string): [Key, Key] {
   return [keyOf('server', qualifiedName), listingKey(qualifiedName)]
 }

@@ -50,7 +50,6 @@ export function createMint({ authenticator, signers, audit, clock, observer, ...
   }
 }
 
-/** The parts that the claims of a token are made and measured with. */
 export type ClaimsDeps = Pick<SharedParts, 'authenticator' | 'issuer' | 'tokenIdKey' | 'clock'>
 
 /** The claims of a token that the caller could mint. Throws what `Mint` throws for them; nothing is signed. */

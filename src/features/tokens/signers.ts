@@ -16,7 +16,6 @@ import { pendingSignaturesMax } from '../../limits.ts'
 /** Signing threads; fewer where there are fewer cores. Each signs 700 tokens a second. Past it: tokens wait. */
 const signersMax = 4
 
-/** Sent to a worker. */
 export interface SigningRequest {
   /** Repeated in the worker's reply. */
   readonly id: number
@@ -26,7 +25,6 @@ export interface SigningRequest {
   readonly secretKey: Uint8Array
 }
 
-/** Sent by a worker. */
 export interface SigningReply {
   readonly id: number
   readonly signature: string
@@ -44,7 +42,6 @@ const jobsPerThread = 2
 
 interface Thread {
   readonly worker: Worker
-  /** By request id. */
   readonly jobs: Map<number, Job>
 }
 
@@ -103,7 +100,6 @@ export class Signers {
     return thread
   }
 
-  /** Gives the threads work, as far as they have room. */
   #dispatch(): void {
     while (!this.#waiting.isEmpty) {
       const first = [...this.#threads].sort((a, b) => a.jobs.size - b.jobs.size)[0]

@@ -13,7 +13,6 @@ import type { SigningKeyList } from '../../model/token.ts'
 import { storeSeconds } from '../../storage/store-seconds.ts'
 
 export interface SigningKeyDeps extends Pick<SharedParts, 'authorizer' | 'audit' | 'store' | 'writes' | 'clock'> {
-  /** The key that seals the signing keys in the store. */
   readonly sealingKey: Buffer
 }
 
