@@ -280,7 +280,7 @@ function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts, e
 
 function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
   const { issuer, rates, clock, observer, authorization: settings, isRegistryOpen } = deps
-  const { authenticator, base, gateway, fastLane } = parts
+  const { base, gateway, fastLane } = parts
   const noop = () => {}
   const onAnswer = fastLane?.rememberDetails ?? noop
   const { callLog, audit, secrets } = deps
@@ -319,7 +319,6 @@ function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
     ...eventHandlers({ ...health, events: parts.events, every: deps.every ?? everyMoment }),
     ...tokenHandlers({
       ...parts,
-      authenticator: { ...authenticator, authenticate: parts.authorizer.authenticate },
       mints: createHolderRateLimit({ perSecond: rates.mints, clock }),
       observer,
     }),

@@ -37,7 +37,7 @@ import type { DirectoryChange } from '../../storage/directory-write.ts'
 import { everyEntry, everyKey } from '../../storage/every-entry.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
 import { keyOf, ownedBy, prefixOf, prefixRange } from '../../storage/keys.ts'
-import type { Entry, Store } from '../../storage/store.ts'
+import type { Store } from '../../storage/store.ts'
 import { recordRevoked, revocationsOfKeys } from './api-keys.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
 
@@ -156,11 +156,11 @@ async function putMember(deps: OrganizationDeps, request: Request): Promise<Resp
       const record =
         before === undefined ? keyOf('organization', organizationId) : keyOf('member', organizationId, userId)
       await refuseFixture(store, record) // 409
-      if (before === 'owner' && !(await isStillOwner(store, organizationId, other))) return { result: undefined }
-      const isLower = before !== undefined && everyRole.indexOf(role) > everyRole.indexOf(before)
       const puts = withIndex(memberEntry(organizationId, userId, role))
+      const isLower = before !== undefined && everyRole.indexOf(role) > everyRole.indexOf(before)
       if (!isLower) return { write: { puts }, result: true }
-      const checks = recordsOf(organizationId, { userId, role: before }, other)
+      const checks = await recordsOf(store, organizationId, { userId, role: before }, other) // 409
+      if (checks === undefined) return { result: undefined }
       return { write: { checks, puts, fromReserve: 'revocation' }, result: true }
     }),
   )
@@ -186,10 +186,10 @@ async function deleteMember(deps: OrganizationDeps, request: Request): Promise<R
       await authorize(context, before) // 404, 403
       if (before === undefined) throw notFound('Member not found')
       await refuseFixture(store, keyOf('member', organizationId, userId)) // 409
-      if (before === 'owner' && !(await isStillOwner(store, organizationId, other))) return { result: undefined }
+      const checks = await recordsOf(store, organizationId, { userId, role: before }, other) // 409
+      if (checks === undefined) return { result: undefined }
       const entry = memberEntry(organizationId, userId, before)
       const deletes = [entry.key, ...indexKeysOf(entry)]
-      const checks = recordsOf(organizationId, { userId, role: before }, other)
       return { write: { checks, deletes, fromReserve: 'revocation' }, result: true }
     }),
   )
@@ -213,10 +213,16 @@ function decideBeside<T>(
   })
 }
 
-/** All that taking rights from a member depends on: what it is now, and the owner that remains beside an owner. */
-function recordsOf(organizationId: string, { userId, role }: Member, other: OtherOwner): Entry[] {
+/**
+ * All that taking rights from a member depends on: what it is now, and the owner that remains beside an owner.
+ * Undefined if that is none any more. Throws 409 if there was none.
+ */
+async function recordsOf(store: Store, organizationId: string, { userId, role }: Member, other: OtherOwner) {
   const entry = memberEntry(organizationId, userId, role)
-  return role === 'owner' && other ? [entry, memberEntry(organizationId, other, 'owner')] : [entry]
+  if (role !== 'owner') return [entry]
+  if (other === null) throw conflict('An organization must have an owner: make another member an owner first')
+  if (other === undefined || (await roleOf(store, organizationId, other)) !== 'owner') return undefined
+  return [entry, memberEntry(organizationId, other, 'owner')]
 }
 
 function userIn(request: Request): string {
@@ -290,12 +296,6 @@ async function otherOwnerOf(
     return null
   }
   return allowance.write(`the owners of ${organizationId}`, find, 'removal')
-}
-
-/** Whether the other owner is still one; if not, there may be a third. Throws 409 if there was none. */
-async function isStillOwner(store: Store, organizationId: string, other: OtherOwner): Promise<boolean> {
-  if (other === null) throw conflict('An organization must have an owner: make another member an owner first')
-  return other !== undefined && (await roleOf(store, organizationId, other)) === 'owner'
 }
 
 /**

@@ -32,20 +32,20 @@ const revocationShape = validatorOf(TokenRevocation)
 export const tokenHandlers = handlersOf({ createToken, revokeToken, jwks })
 
 async function createToken(deps: TokenDeps, request: Request): Promise<Response> {
-  const { authenticator, mint, mints, denials, observer } = deps
+  const { authorizer, mint, mints, denials, observer } = deps
   let known: Caller | undefined
   try {
-    const { caller: sender } = await authenticator.authenticate(request) // 401, 429
+    const { caller: sender } = await authorizer.authenticate(request) // 401, 429
     known = sender
     requireRate(mints.take(sender), 'This API key is minting tokens too fast') // 429
     refuseQuery(request.url) // 400
     const body = await readJsonBody(request) // 400
     await allowanceOf(request).run(compilingPatterns(body)) // 429
     // The client may have sent the body slowly; a credential that was revoked in the meantime must not mint.
-    const { caller, directory } = await authenticator.authenticate(request, true) // 401
+    const context = await authorizer.authenticate(request, true) // 401
     // Signing may wait; if the credential is revoked in the meantime, the token is discarded.
-    const isStillValid = () => authenticator.authenticate(request, true) // 401
-    const answer = await mint(body, { caller, directory }, isStillValid) // 400, 403, 503
+    const requireValid = () => authorizer.authenticate(request, true) // 401
+    const answer = await mint(body, context, requireValid) // 400, 403, 503
     return jsonResponse(JSON.stringify(answer), { 'cache-control': 'no-store' })
   } catch (thrown) {
     const { code } = asPlatformError(thrown)

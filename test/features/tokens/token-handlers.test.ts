@@ -10,7 +10,7 @@ test('a token that is refused is counted under its reason, whatever that is', as
   const counted: string[] = []
   const failing = (thrown: Error) =>
     tokenHandlers({
-      authenticator: { authenticate: () => Promise.reject(thrown) },
+      authorizer: { authenticate: () => Promise.reject(thrown) },
       observer: { minted: () => void counted.push('minted'), refused: (reason: string) => void counted.push(reason) },
     } as never).createToken(new Request('http://a/tokens', { method: 'POST' }))
   await expect(Promise.resolve(failing(unauthorized()))).rejects.toMatchObject({ code: 'unauthorized' })
