@@ -175,31 +175,23 @@ export async function endGrantsOfKeys(
   nowSeconds: number,
   allowance?: Allowance,
 ): Promise<string[]> {
+  const find = async () => {
+    const found: string[] = []
+    let read = 0
+    for await (const value of grantsOf(store, userId)) {
+      allowance?.spendRead(value.length)
+      const { grantId, keyId, expires } = readGrant(value)
+      if (expires > nowSeconds && keyIds.includes(keyId)) found.push(grantId)
+      read += value.length
+      if (read < grantBytesAtOnce) continue
+      read = 0
+      await nextTurn()
+    }
+    return found
+  }
   // Not in the owner's time, which somebody may use up who has a token of it: for one revocation at a time.
-  const find = () => grantsOfKeys(store, userId, { keyIds, nowSeconds, allowance })
   const ofKeys = await (allowance?.write(`the grants of ${userId}`, find, 'removal') ?? find())
   return endGrants(store, ofKeys, nowSeconds, allowance)
-}
-
-interface OfKeys {
-  readonly keyIds: readonly string[]
-  readonly nowSeconds: number
-  readonly allowance: Allowance | undefined
-}
-
-async function grantsOfKeys(store: Store, userId: string, { keyIds, nowSeconds, allowance }: OfKeys) {
-  const found: string[] = []
-  let read = 0
-  for await (const value of grantsOf(store, userId)) {
-    allowance?.spendRead(value.length)
-    const { grantId, keyId, expires } = readGrant(value)
-    if (expires > nowSeconds && keyIds.includes(keyId)) found.push(grantId)
-    read += value.length
-    if (read < grantBytesAtOnce) continue
-    read = 0
-    await nextTurn()
-  }
-  return found
 }
 
 /** Bytes of grants that are read in one turn of the event loop, in half a millisecond. Past it: the next turn. */

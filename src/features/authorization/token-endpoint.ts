@@ -14,7 +14,7 @@ import {
 } from '../../auth/grants.ts'
 import { newTokenId } from '../../auth/token-id.ts'
 import { secondsOf } from '../../clock.ts'
-import { type Allowance, allowanceOf } from '../../fairness/allowance.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
 import { type Form, readForm } from '../../http/form.ts'
 import { jsonResponse, noStoreJson } from '../../http/respond.ts'
 import { accessTokenSeconds } from '../../limits.ts'
@@ -31,13 +31,6 @@ import { OAuthError } from './oauth-error.ts'
 import { type Endpoints, type Resource, resourceOf, scope } from './oauth-metadata.ts'
 import { policyOf } from './policy.ts'
 
-/** A request for a token, in the allowance of the network that it comes from. */
-interface TokenRequest {
-  readonly form: Form
-  readonly clientId: string
-  readonly allowance: Allowance
-}
-
 export async function exchangeToken(deps: OAuthDeps, request: Request): Promise<Response> {
   const form = await readForm(request) // 400
   const grantType = required(form, 'grant_type')
@@ -46,8 +39,9 @@ export async function exchangeToken(deps: OAuthDeps, request: Request): Promise<
   }
   const clientId = required(form, 'client_id')
   await requireKnownClient(deps, clientId) // 401
-  const asked = { form, clientId, allowance: allowanceOf(request) }
-  return grantType === 'authorization_code' ? redeemCode(deps, asked) : refresh(deps, asked)
+  return grantType === 'authorization_code'
+    ? redeemCode(deps, request, form, clientId)
+    : refresh(deps, request, form, clientId)
 }
 
 /** Always 200: a token that is not valid any more is what the client wants (RFC 7009, 2.2). */
@@ -55,16 +49,16 @@ export async function revokeGrant(deps: OAuthDeps, request: Request): Promise<Re
   const form = await readForm(request) // 400
   const token = required(form, 'token')
   const grantId = readRefreshToken(deps.signInKey, token)?.grantId ?? (await grantOfAccessToken(deps, token))
-  if (grantId !== undefined) await endAndAudit(deps, allowanceOf(request), grantId, 'revoked by client')
+  if (grantId !== undefined) await endAndAudit(deps, request, grantId, 'revoked by client')
   return new Response(null, { status: 200, headers: noStoreJson })
 }
 
 /** A code becomes a grant, once. A code that comes again was stolen, or its client is broken: its grant ends. */
-async function redeemCode(deps: OAuthDeps, { form, clientId, allowance }: TokenRequest): Promise<Response> {
+async function redeemCode(deps: OAuthDeps, request: Request, form: Form, clientId: string): Promise<Response> {
   const sent = required(form, 'code')
   const grantId = grantIdOf(deps.signInKey, sent)
   const notAgain = async () => {
-    const isEnded = await endAndAudit(deps, allowance, grantId, 'code used twice')
+    const isEnded = await endAndAudit(deps, request, grantId, 'code used twice')
     return invalidGrant(isEnded ? 'the code was used before' : 'the code is unknown or has expired')
   }
   const found = await deps.records.find<CodeRecord>('code', sent)
@@ -112,8 +106,7 @@ function grantOf(grantId: string, code: CodeRecord, client: Client, now: number)
  * A refresh token becomes the next one. One that comes again ends the grant, and with it what the thief may have;
  * unless nobody can have got the next one, because its write was answered with `outcome_unknown`.
  */
-async function refresh(deps: OAuthDeps, asked: TokenRequest): Promise<Response> {
-  const { form, clientId, allowance } = asked
+async function refresh(deps: OAuthDeps, request: Request, form: Form, clientId: string): Promise<Response> {
   const { store, signInKey, clock } = deps
   const token = readRefreshToken(signInKey, required(form, 'refresh_token'))
   const stored = token && (await findGrant(store, token.grantId, secondsOf(clock)))
@@ -125,12 +118,12 @@ async function refresh(deps: OAuthDeps, asked: TokenRequest): Promise<Response> 
   const { refreshes = 0, isUnanswered = false } = grant
   const isCurrent = token?.number === refreshes
   if (grant.refreshes === undefined || (!isCurrent && !(isUnanswered && token?.number === refreshes - 1))) {
-    throw await usedBefore(deps, allowance, grant)
+    throw await usedBefore(deps, request, grant)
   }
   const next: Grant = isCurrent ? { ...grant, refreshes: refreshes + 1, isUnanswered: true } : grant
   const response = await accessResponse(deps, next, await callerOf(deps, grant))
   // Somebody was first: another request with this token, or an earlier one whose write nobody waits for any more.
-  if (isCurrent && !(await replace(store, bytes, next))) return refresh(deps, asked)
+  if (isCurrent && !(await replace(store, bytes, next))) return refresh(deps, request, form, clientId)
   // Written before the answer: no client that sends the old token from now on is still waiting for this answer.
   const { isUnanswered: _, ...answered } = next
   const isOurs = await replace(store, isCurrent ? grantEntry(next).value : bytes, answered).catch((error) => {
@@ -138,7 +131,7 @@ async function refresh(deps: OAuthDeps, asked: TokenRequest): Promise<Response> 
     if (error instanceof StoreError) return true
     throw error
   })
-  if (!isOurs) throw await usedBefore(deps, allowance, grant)
+  if (!isOurs) throw await usedBefore(deps, request, grant)
   return response
 }
 
@@ -148,8 +141,8 @@ async function replace(store: Pick<Store, 'commit'>, bytes: Uint8Array, grant: G
   return (await store.commit({ checks, puts: [grantEntry(grant)] })).ok
 }
 
-async function usedBefore(deps: OAuthDeps, allowance: Allowance, { grantId }: Grant): Promise<OAuthError> {
-  await endAndAudit(deps, allowance, grantId, 'refresh token used twice')
+async function usedBefore(deps: OAuthDeps, request: Request, { grantId }: Grant): Promise<OAuthError> {
+  await endAndAudit(deps, request, grantId, 'refresh token used twice')
   return invalidGrant('the refresh token was used before')
 }
 
@@ -205,11 +198,11 @@ async function accessResponse(deps: OAuthDeps, grant: Grant, caller: Caller): Pr
 /** Ends a grant, and audits it. False if there is none. */
 async function endAndAudit(
   { store, audit, clock }: OAuthDeps,
-  allowance: Allowance,
+  request: Request,
   grantId: string,
   reason: GrantEnd,
 ): Promise<boolean> {
-  if (!(await endGrant(store, grantId, secondsOf(clock), allowance))) return false
+  if (!(await endGrant(store, grantId, secondsOf(clock), allowanceOf(request)))) return false
   await audit.record('grant.ended', { grantId, reason })
   return true
 }
