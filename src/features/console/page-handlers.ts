@@ -1,18 +1,12 @@
 /** `/console` and everything below it: one document for all rooms, and its files (contract, 23.3). */
 
+import type { SharedParts } from '../../auth/shared-parts.ts'
 import { notFound } from '../../errors.ts'
-import type { Handlers } from '../../http/handler.ts'
 import { lastNameInPath } from '../../http/path.ts'
 import { wholeResponse } from '../../http/respond.ts'
 import { bundleConsole } from './bundle.ts'
-import type { ConsoleDeps } from './session-handlers.ts'
 
-type PageHandlers = Pick<Handlers, 'consolePage' | 'consoleRoom' | 'consoleAsset'>
-
-export function consolePageHandlers({
-  consoleSessions,
-  base,
-}: Pick<ConsoleDeps, 'consoleSessions' | 'base'>): PageHandlers {
+export function consolePageHandlers({ consoleSessions, base }: SharedParts) {
   // Made when somebody first asks, since most processes never show a console.
   let made: ReturnType<typeof makeFiles> | undefined
   const files = () => {
@@ -24,7 +18,7 @@ export function consolePageHandlers({
   return {
     consolePage: showDocument,
     consoleRoom: showDocument,
-    consoleAsset: async (request) => assetResponse(request, await files()),
+    consoleAsset: async (request: Request) => assetResponse(request, await files()),
   }
 }
 

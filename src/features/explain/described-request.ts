@@ -8,6 +8,7 @@ import type { SharedParts } from '../../auth/shared-parts.ts'
 import { oneConnection } from '../../auth/stored-connections.ts'
 import { invalidRequest } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
+import type { Work } from '../../fairness/turns.ts'
 import type { DescribedRequest, ExplainedOutside, Verdict } from '../../model/explain.ts'
 import { isConnectionId } from '../../model/names.ts'
 import type { Namespace } from '../../model/organization.ts'
@@ -25,8 +26,6 @@ export interface LookedAt {
   readonly connection: AuthorizedConnection | undefined
   readonly outside: readonly ExplainedOutside[]
 }
-
-type Unlooked = Pick<LookedAt, 'request' | 'isAboutConnection'>
 
 /** Looks at the namespace and the connection of a request. Throws as `describing`. */
 export async function lookAt(
@@ -71,7 +70,7 @@ export async function lookAt(
 }
 
 /** In steps. Throws `invalid_request` for one that contradicts itself, or a message that the endpoint refuses. */
-export function* describing(given: DescribedRequest): Generator<number, Unlooked> {
+export function* describing(given: DescribedRequest): Work<Pick<LookedAt, 'request' | 'isAboutConnection'>> {
   const { namespace, connection, metadata } = given
   const { resource, operation } = impliedBy(given)
   const message = yield* readingMessage(given)
@@ -128,11 +127,7 @@ export const anyToolCall: DescribedMessage = {
 /** Paths of a call that are known by the name of its tool alone; `params` is an object, and the name has no parts. */
 const knownOfTool = /^(?:method|jsonrpc|params|params\.name(?:\..*)?)$/s
 
-function* readingMessage({
-  tool,
-  arguments: given,
-  message,
-}: DescribedRequest): Generator<number, DescribedMessage | undefined> {
+function* readingMessage({ tool, arguments: given, message }: DescribedRequest): Work<DescribedMessage | undefined> {
   if (tool !== undefined && given === undefined) return toolCall(tool)
   if (tool !== undefined) {
     const body = { jsonrpc: '2.0', method: 'tools/call', params: { name: tool, arguments: given } }

@@ -27,15 +27,13 @@ import { notesOn } from './notes.ts'
 import { readSubject } from './subject.ts'
 import { suggestPolicy } from './suggest.ts'
 
-export const explainHandlers = handlersOf<ExplainDeps, ExplainOperation>({
+export const explainHandlers = handlersOf({
   explainToken: answering(ExplainRequest, explainToken),
   lintPolicy: answering(LintRequest, lintSubject),
   coverTools: answering(CoverageRequest, coverTools),
   diffPolicies: answering(DiffRequest, diffPolicies),
   suggestPolicy: answering(SuggestRequest, suggestPolicy),
 })
-
-type ExplainOperation = 'explainToken' | 'lintPolicy' | 'coverTools' | 'diffPolicies' | 'suggestPolicy'
 
 /** The part that all share: it reads a body of this shape, and answers with the result, which nobody may keep. */
 function answering<T extends TSchema>(

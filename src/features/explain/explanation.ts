@@ -20,10 +20,6 @@ type Decided = ExplainedConstraint | ExplainedOutside
 
 const severity: Readonly<Record<Verdict, number>> = { refuse: 0, depends: 1, allow: 2 }
 
-interface ExplainedPolicy extends Pick<Explained, 'inherited' | 'token'> {
-  readonly blocks: readonly Block[]
-}
-
 /** The whole verdict on a request that is described. Throws as `lookAt`. */
 export async function explainRequest(
   deps: Pick<SharedParts, 'store' | 'base'>,
@@ -39,7 +35,7 @@ export async function explainRequest(
 
 /** The whole verdict: the deciding one is the one that a real refusal names. */
 export function explanationOf(
-  { blocks, inherited, token }: ExplainedPolicy,
+  { blocks, inherited, token }: Pick<Explained, 'inherited' | 'token'> & { readonly blocks: readonly Block[] },
   { outside, isAboutConnection }: Pick<LookedAt, 'outside' | 'isAboutConnection'>,
   constraints: readonly ExplainedConstraint[],
 ): Omit<Explanation, 'notes'> {

@@ -1,7 +1,7 @@
 /** `POST /servers/.import`: an operator registers what another registry has, all servers in one write. */
 
 import { auditedCaller } from '../../auth/authenticate.ts'
-import { type RequestContext, requireOperator } from '../../auth/authorizer.ts'
+import { requireOperator } from '../../auth/authorizer.ts'
 import { invalidRequest } from '../../errors.ts'
 import { readOptionalBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
@@ -15,13 +15,12 @@ import { serverBody } from './server-handlers.ts'
 
 const importShape = validatorOf(ServersImport)
 
-const mayImport = (context: RequestContext) =>
-  requireOperator(context, 'Only operators may import servers', 'Imports of servers')
-
 export const importHandlers = handlersOf({ importServers })
 
 async function importServers({ store, audit, clock, writes }: ServerDeps, request: Request): Promise<Response> {
-  const { caller, change } = await writes.begin(request, mayImport) // 401, 429, 403, 400
+  const { caller, change } = await writes.begin(request, (context) =>
+    requireOperator(context, 'Only operators may import servers', 'Imports of servers'),
+  ) // 401, 429, 403, 400
   const body = await readOptionalBody(request, importShape, serverBody) // 400, 413
   const { namespace, owner } = body
   const documents = serversIn(body.servers)
