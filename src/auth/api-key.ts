@@ -2,6 +2,7 @@
 
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import { olderFirst } from '../clock.ts'
+import type { Slices } from '../fairness/slices.ts'
 import type { ApiKey } from '../model/organization.ts'
 import { decideAgain } from '../storage/decide-again.ts'
 import {
@@ -64,11 +65,10 @@ export async function findApiKey(store: Pick<Store, 'get'>, digest: string): Pro
   return record && readApiKey(record)
 }
 
-/** All keys, revoked ones included, oldest first. */
-export async function listApiKeys(store: Store): Promise<ApiKey[]> {
-  const records: ApiKey[] = []
-  for await (const { value } of everyEntry(store, prefixOf('apiKey'), apiKeysPerRead)) records.push(readApiKey(value))
-  return records.sort(olderFirst)
+/** All keys, revoked ones included, oldest first. `slices`: those of a request. */
+export async function listApiKeys(store: Store, slices?: Slices): Promise<ApiKey[]> {
+  const all = everyEntry(store, prefixOf('apiKey'), apiKeysPerRead, slices)
+  return (await Array.fromAsync(all, ({ value }) => readApiKey(value))).sort(olderFirst)
 }
 
 /** The write that revokes a key. Its record stays, without its place in the list of its organization. */

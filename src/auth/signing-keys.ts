@@ -44,7 +44,7 @@ export function keyRing(records: readonly SigningKeyRecord[]) {
 }
 
 /** Of the active key, and of a retired one until the last has expired. */
-export function isAccepted({ state, since }: SigningKey, nowSeconds: number): boolean {
+export function isAccepted({ state, since }: Pick<SigningKey, 'state' | 'since'>, nowSeconds: number): boolean {
   return state === 'active' || (state === 'retired' && nowSeconds < since + keyRetirementSeconds)
 }
 
@@ -108,9 +108,7 @@ export function removeKey(
   return [newRecord('next', nowSeconds), ...promoted]
 }
 
-function isOver({ state, since }: SigningKeyRecord, nowSeconds: number): boolean {
-  return state === 'retired' && nowSeconds >= since + keyRetirementSeconds
-}
+const isOver = (key: SigningKeyRecord, nowSeconds: number) => key.state === 'retired' && !isAccepted(key, nowSeconds)
 
 function newRecord(state: SigningKeyRecord['state'], since: number): SigningKeyRecord {
   return { seed: randomBytes(32).toString('base64url'), state, since }

@@ -2,7 +2,7 @@
 
 import { RE2JS } from 're2js'
 import type { RequestContext } from '../../auth/authorizer.ts'
-import { invalidRequest, PlatformError } from '../../errors.ts'
+import { PlatformError } from '../../errors.ts'
 import { tokenCharsMax } from '../../limits.ts'
 import type { Constraint } from '../../model/constraint.ts'
 import { type Suggestion, type SuggestRequest, suggestedDaysDefault } from '../../model/explain.ts'
@@ -106,12 +106,9 @@ async function policyOf(
       rpcReqMatch: { 'params.name': `^(?:${names.map(RE2JS.quote).join('|')})$` },
     },
   ]
+  // The record has only the beginning of a very long name.
+  if (names.some((name) => cutName.test(name))) return tooLarge
   try {
-    // The record has only the beginning of a very long name.
-    if (names.some((name) => cutName.test(name)))
-      throw invalidRequest(
-        'the recorded name of a tool is too long for a policy: leave its calls out, or write the policy by hand',
-      )
     await claimsToMint({ policy }, context, deps) // 400
   } catch (thrown) {
     if (!(thrown instanceof PlatformError)) throw thrown

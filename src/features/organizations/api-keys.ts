@@ -2,7 +2,7 @@
  * API keys over HTTP: an organization's, which outlive their maker (contract, 10.7 to 10.9), one's own, everybody's.
  */
 
-import { apiKeysPerRead, makeApiKey, revocationOf } from '../../auth/api-key.ts'
+import { listApiKeys, makeApiKey, revocationOf } from '../../auth/api-key.ts'
 import { auditedCaller, isOrganizationAdmin } from '../../auth/authenticate.ts'
 import { type RequestContext, requireApiKey, requireOperator } from '../../auth/authorizer.ts'
 import { endGrantsOfKeys } from '../../auth/grants.ts'
@@ -31,7 +31,6 @@ import {
 import type { AuditFields } from '../../ops/audit-log.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { readApiKey } from '../../storage/directory-records.ts'
-import { everyEntry } from '../../storage/every-entry.ts'
 import { keyOf, prefixOf } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
@@ -117,14 +116,10 @@ async function apiKeysOfAll({ store }: OrganizationDeps, context: RequestContext
   const query = readQuery(request.url, ['page', 'pageSize', 'userId']) // 400
   const page = readPageNumber(query, { sizeDefault: listPageMax, sizeMax: listPageMax }) // 400
   const wanted = query.get('userId')
-  const records: ApiKey[] = []
-  const slices = allowanceOf(request).slices()
-  for await (const { value } of everyEntry(store, prefixOf('apiKey'), apiKeysPerRead, slices)) {
-    const record = readApiKey(value)
-    if (wanted === undefined || record.userId === wanted) records.push(record)
-  }
+  const all = await listApiKeys(store, allowanceOf(request).slices()) // 429
+  const records = wanted === undefined ? all : all.filter(({ userId }) => userId === wanted)
   return {
-    apiKeys: pageOf(records.sort(olderFirst), page).map(({ keyId, userId, name, operator, createdAt, revokedAt }) => {
+    apiKeys: pageOf(records, page).map(({ keyId, userId, name, operator, createdAt, revokedAt }) => {
       return { id: keyId, userId, name: name ?? '', operator, createdAt, revokedAt }
     }),
     pagination: paginationOf(page, records.length),

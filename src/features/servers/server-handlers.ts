@@ -30,8 +30,6 @@ export const serverBody = {
 const writeShape = validatorOf(ServerWrite)
 const changeShape = validatorOf(ServerChange)
 
-const access = { resource: 'servers', operation: 'write' } as const
-
 export const serverHandlers = handlersOf({ getServer, putServer, changeServer, deleteServer, introspectServer })
 
 async function getServer({ authorizer, onAnswer }: ServerDeps, request: Request): Promise<Response> {
@@ -51,7 +49,7 @@ async function putServer(deps: ServerDeps, request: Request): Promise<Response> 
   const write = await writes.begin(request, async (context) => {
     const name = readQualifiedName(request.url)
     if (name === undefined) throw notFound(namespaceMissing)
-    await authorizer.requireManager(context, namespaceOf(name), access)
+    await authorizer.requireManager(context, namespaceOf(name), { resource: 'servers', operation: 'write' })
     return name
   }) // 401, 429, 404, 403, 400
   const { caller, allowed: qualifiedName } = write
