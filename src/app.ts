@@ -3,7 +3,7 @@
  * All dependencies are passed in, so tests run it on a store in memory with a fixed clock.
  */
 
-import { createAuthenticator } from './auth/authenticate.ts'
+import { Authenticator } from './auth/authenticate.ts'
 import { countedByOwner, createAuthorizer } from './auth/authorizer.ts'
 import { createBrowserSessions } from './auth/browser-sessions.ts'
 import { createConsoleSessions } from './auth/console-sessions.ts'
@@ -216,7 +216,7 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
     deps.hasConsole === false
       ? undefined
       : createConsoleSessions({ records, directory, store, signInKey, issuer, clock })
-  const authenticator = createAuthenticator({
+  const authenticator = new Authenticator({
     directory,
     ...(consoleSessions && { cookieCaller: consoleSessions.authenticate }),
     pepper: secrets.apiKeyPepper,

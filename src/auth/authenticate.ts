@@ -41,15 +41,13 @@ export interface Caller {
 /** The id of the credential that was sent: of the token, or of the API key used directly. */
 export const credentialIdOf = ({ token, keyId }: Pick<Caller, 'token' | 'keyId'>): string => token?.jti ?? keyId
 
-export type Authenticator = ReturnType<typeof createAuthenticator>
-
 /** The caller of a request, and the directory as that request has it. */
 export interface Authenticated {
   readonly caller: Caller
   readonly directory: DirectorySnapshot
 }
 
-export interface AuthenticatorOptions {
+interface AuthenticatorOptions {
   readonly directory: Directory
   readonly pepper: Buffer
   /** Opens the signing keys. */
@@ -63,46 +61,106 @@ export interface AuthenticatorOptions {
   readonly cookieCaller?: (request: Request) => Promise<Authenticated | undefined>
 }
 
-export function createAuthenticator(options: AuthenticatorOptions) {
-  const { directory, issuer, refuse } = options
+export class Authenticator {
+  readonly #options: AuthenticatorOptions
   /** Of requests with a token: thousands of open streams are authenticated again each second. */
-  const before = new PerRequest<Authenticated>()
+  readonly #before = new PerRequest<Authenticated>()
 
-  return {
-    keys: async () => keysOf(await directory.current(), options),
-    /** The claims of a token that was signed here, expired or not, wherever it is good. */
-    async claimsOf(token: string): Promise<ServiceTokenClaims | undefined> {
-      return issuedClaims(token, { keys: await keysOf(await directory.current(), options), issuer })
-    },
-    /** The caller of an API key that a person typed, and no token. Throws and counts as `authenticate`. */
-    async authenticateKey(typed: string, request: Request): Promise<Caller> {
-      const caller = await keyCaller(typed, await directory.current(), options)
-      if ('refused' in caller) throw refuse(request, caller)
-      return caller
-    },
-    /**
-     * The caller of a request. Throws `unauthorized`, always with the same message, and `rate_limited` after too many
-     * failures from one address. `isRepeated`: the request was authenticated before and is checked once more, as an
-     * open stream is. If that fails, the client has sent nothing wrong, so it does not count as a failure.
-     */
-    async authenticate(request: Request, isRepeated = false): Promise<Authenticated> {
-      const header = request.headers.get('authorization')
-      const byCookie = header === null ? await options.cookieCaller?.(request) : undefined
-      if (byCookie !== undefined) return byCookie
-      const credential = readCredential(header ?? '')
-      if (credential === undefined) throw refuse(request, { refused: header ? 'not_bearer' : 'missing' }, false)
-      const current = await directory.current()
-      const known = isRepeated ? before.get(request) : undefined
-      const sent = { credential, path: pathOf(request.url) }
-      const caller =
-        (known && (await callerAgain(sent, known, current, options))) ?? (await callerOf(sent, current, options))
-      if (!('refused' in caller)) {
-        const authenticated = { caller, directory: current }
-        if (caller.token !== undefined) before.set(request, authenticated)
-        return authenticated
-      }
-      throw refuse(request, caller, !isRepeated)
-    },
+  constructor(options: AuthenticatorOptions) {
+    this.#options = options
+  }
+
+  async keys(): Promise<KeyRing> {
+    return this.#keysOf(await this.#options.directory.current())
+  }
+
+  /** The claims of a token that was signed here, expired or not, wherever it is good. */
+  async claimsOf(token: string): Promise<ServiceTokenClaims | undefined> {
+    return issuedClaims(token, { keys: await this.keys(), issuer: this.#options.issuer })
+  }
+
+  /** The caller of an API key that a person typed, and no token. Throws and counts as `authenticate`. */
+  async authenticateKey(typed: string, request: Request): Promise<Caller> {
+    const { directory, refuse } = this.#options
+    const caller = await this.#byKey(typed, await directory.current())
+    if ('refused' in caller) throw refuse(request, caller)
+    return caller
+  }
+
+  /**
+   * The caller of a request. Throws `unauthorized`, always with the same message, and `rate_limited` after too many
+   * failures from one address. `isRepeated`: the request was authenticated before and is checked once more, as an open
+   * stream is. If that fails, the client has sent nothing wrong, so it does not count as a failure.
+   */
+  async authenticate(request: Request, isRepeated = false): Promise<Authenticated> {
+    const { cookieCaller, refuse } = this.#options
+    const header = request.headers.get('authorization')
+    const byCookie = header === null ? await cookieCaller?.(request) : undefined
+    if (byCookie !== undefined) return byCookie
+    const credential = readCredential(header ?? '')
+    if (credential === undefined) throw refuse(request, { refused: header ? 'not_bearer' : 'missing' }, false)
+    const directory = await this.#options.directory.current()
+    const known = isRepeated ? this.#before.get(request) : undefined
+    const again = known && (await this.#again(credential, known, directory))
+    const caller = again ?? (await this.#anew(credential, request, directory))
+    if ('refused' in caller) throw refuse(request, caller, !isRepeated)
+    const authenticated = { caller, directory }
+    if (caller.token !== undefined) this.#before.set(request, authenticated)
+    return authenticated
+  }
+
+  /**
+   * Refusing all credentials of an address after too many failures would let strangers block others behind the same
+   * address. So each is looked up, which takes a microsecond or two, or its signature is checked, which takes fifteen.
+   */
+  async #anew(credential: string, request: Request, directory: DirectorySnapshot): Promise<Caller | Refused> {
+    const byToken = credential.includes('.') ? await this.#byToken(credential, request, directory) : undefined
+    if (byToken !== undefined && !('refused' in byToken)) return byToken
+    // A key that a user chose may contain dots too.
+    const byKey = await this.#byKey(credential, directory)
+    return 'refused' in byKey && byKey.refused === 'unknown' ? (byToken ?? byKey) : byKey
+  }
+
+  async #byKey(credential: string, directory: DirectorySnapshot): Promise<Caller | Refused> {
+    const key = await directory.apiKeyByDigest(apiKeyDigest(this.#options.pepper, credential))
+    if (key === undefined) return { refused: 'unknown' }
+    if (key.revokedAt !== null) return { refused: 'revoked', details: { userId: key.userId, keyId: key.keyId } }
+    return callerOfKey(key)
+  }
+
+  async #byToken(credential: string, { url }: Request, directory: DirectorySnapshot): Promise<Caller | Refused> {
+    const { issuer, clock } = this.#options
+    const keys = await this.#keysOf(directory)
+    const verified = verifyToken(credential, { keys, issuer, path: pathOf(url), nowSeconds: secondsOf(clock) })
+    if ('refused' in verified) return denialReason(verified, issuer)
+    const { claims } = verified
+    const key = await directory.apiKey(claims.key)
+    if (key === undefined) return { refused: 'unknown' }
+    const refused = (because: RefusalReason): Refused => ({ refused: because, details: aboutToken(claims) })
+    const ended = await endedBy(claims, key, directory)
+    return ended === undefined ? (callerOfToken(claims, key) ?? refused('policy')) : refused(ended)
+  }
+
+  /**
+   * The caller of a request whose token was verified for the same request before: neither its signature nor its claims
+   * are another since. Undefined where it is not good any more, or cannot be told so.
+   */
+  async #again(credential: string, before: Authenticated, directory: DirectorySnapshot): Promise<Caller | undefined> {
+    const { caller } = before
+    const { token } = caller
+    const nowSeconds = secondsOf(this.#options.clock)
+    if (token === undefined || clockRefusal(token, nowSeconds) !== undefined) return undefined
+    if (!isStillSigned(credential, await this.#keysOf(directory), nowSeconds)) return undefined
+    if (directory.version === before.directory.version && directory.version !== '') return caller
+    const key = await directory.apiKey(token.key)
+    if (key === undefined || (await endedBy(token, key, directory)) !== undefined) return undefined
+    return { ...caller, operator: key.operator, organizationId: token.org ?? key.organizationId }
+  }
+
+  async #keysOf(directory: DirectorySnapshot): Promise<KeyRing> {
+    const keys = await directory.signingKeys(this.#options.sealingKey)
+    if (keys === undefined) throw new Error('the store has no signing keys')
+    return keys
   }
 }
 
@@ -135,45 +193,6 @@ export async function requireMayActFor(organizationId: string, { caller, directo
   throw new PlatformError('forbidden', text)
 }
 
-async function keysOf(directory: DirectorySnapshot, { sealingKey }: AuthenticatorOptions): Promise<KeyRing> {
-  const keys = await directory.signingKeys(sealingKey)
-  if (keys === undefined) throw new Error('the store has no signing keys')
-  return keys
-}
-
-interface Sent {
-  readonly credential: string
-  readonly path: string
-}
-
-/**
- * Refusing all credentials of an address after too many failures would let strangers block others behind the same
- * address. So each is looked up, which takes a microsecond or two, or its signature is checked, which takes fifteen.
- */
-async function callerOf(
-  sent: Sent,
-  directory: DirectorySnapshot,
-  options: AuthenticatorOptions,
-): Promise<Caller | Refused> {
-  const { credential } = sent
-  const byToken = credential.includes('.') ? await tokenCaller(sent, directory, options) : undefined
-  if (byToken !== undefined && !('refused' in byToken)) return byToken
-  // A key that a user chose may contain dots too.
-  const byKey = await keyCaller(credential, directory, options)
-  return 'refused' in byKey && byKey.refused === 'unknown' ? (byToken ?? byKey) : byKey
-}
-
-async function keyCaller(
-  credential: string,
-  directory: DirectorySnapshot,
-  { pepper }: AuthenticatorOptions,
-): Promise<Caller | Refused> {
-  const key = await directory.apiKeyByDigest(apiKeyDigest(pepper, credential))
-  if (key === undefined) return { refused: 'unknown' }
-  if (key.revokedAt !== null) return { refused: 'revoked', details: { userId: key.userId, keyId: key.keyId } }
-  return callerOfKey(key)
-}
-
 /** The caller that a key stands for now. Undefined if there is none, or it was revoked. */
 export async function liveCaller(current: Directory, keyId: string): Promise<Authenticated | undefined> {
   const directory = await current.current()
@@ -184,43 +203,6 @@ export async function liveCaller(current: Directory, keyId: string): Promise<Aut
 export function callerOfKey({ userId, keyId, operator, organizationId }: ApiKey): Caller {
   const unrestricted = { blocks: [], metadataFingerprint: '', token: undefined }
   return { userId, keyId, family: keyId, operator, organizationId, ...unrestricted }
-}
-
-async function tokenCaller(
-  { credential, path }: Sent,
-  directory: DirectorySnapshot,
-  options: AuthenticatorOptions,
-): Promise<Caller | Refused> {
-  const { issuer, clock } = options
-  const keys = await keysOf(directory, options)
-  const verified = verifyToken(credential, { keys, issuer, path, nowSeconds: secondsOf(clock) })
-  if ('refused' in verified) return denialReason(verified, issuer)
-  const { claims } = verified
-  const key = await directory.apiKey(claims.key)
-  if (key === undefined) return { refused: 'unknown' }
-  const refused = (because: RefusalReason): Refused => ({ refused: because, details: aboutToken(claims) })
-  const ended = await endedBy(claims, key, directory)
-  return ended === undefined ? (callerOfToken(claims, key) ?? refused('policy')) : refused(ended)
-}
-
-/**
- * The caller of a request whose token was verified for the same request before: neither its signature nor its claims
- * are another since. Undefined where it is not good any more, or cannot be told so.
- */
-async function callerAgain(
-  { credential }: Sent,
-  { caller, directory: former }: Authenticated,
-  directory: DirectorySnapshot,
-  options: AuthenticatorOptions,
-): Promise<Caller | undefined> {
-  const { token } = caller
-  const nowSeconds = secondsOf(options.clock)
-  if (token === undefined || clockRefusal(token, nowSeconds) !== undefined) return undefined
-  if (!isStillSigned(credential, await keysOf(directory, options), nowSeconds)) return undefined
-  if (directory.version === former.version && directory.version !== '') return caller
-  const key = await directory.apiKey(token.key)
-  if (key === undefined || (await endedBy(token, key, directory)) !== undefined) return undefined
-  return { ...caller, operator: key.operator, organizationId: token.org ?? key.organizationId }
 }
 
 /** Why a token is not good any more although it was signed here and has not expired; undefined if it is good. */

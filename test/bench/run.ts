@@ -9,7 +9,7 @@ import { createPublicKey, sign, verify } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createAuthenticator } from '../../src/auth/authenticate.ts'
+import { Authenticator } from '../../src/auth/authenticate.ts'
 import { createDirectory } from '../../src/auth/directory.ts'
 import { verifyToken } from '../../src/auth/service-token.ts'
 import { systemClock } from '../../src/clock.ts'
@@ -260,7 +260,7 @@ async function inProcess(): Promise<void> {
   const data = await openDataFolder(place.data)
   const { store, secrets } = data
   const directory = createDirectory(store)
-  const authenticator = createAuthenticator({
+  const authenticator = new Authenticator({
     directory,
     pepper: secrets.apiKeyPepper,
     sealingKey: secrets.sealingKey,
