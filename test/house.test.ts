@@ -106,7 +106,7 @@ describe('only one place', () => {
     const parsers = files.filter((file) => /JSON\.parse\(|\.json\(\)/.test(textOf(file)))
     // Each of these reads a record of ours, or a text that was sealed or signed here.
     expect(parsers.filter((file) => !/^(?:cli|console|maintenance|schema|storage|tools)\//.test(file))).toEqual([
-      ...['auth/expiring-records.ts', 'auth/grants.ts', 'auth/sealed-parts.ts', 'auth/service-token.ts'],
+      ...['auth/expiring-records.ts', 'auth/sealed-parts.ts', 'auth/service-token.ts'],
       ...['auth/setup-links.ts', 'auth/signing-keys.ts'],
       ...['features/endpoint/client-session.ts', 'features/endpoint/endpoint-call.ts'],
       ...['features/endpoint/kept-record.ts', 'features/endpoint/pin-handlers.ts'],

@@ -13,9 +13,8 @@ import type { ServiceTokenClaims } from '../model/token.ts'
 import { nextTurn } from '../next-turn.ts'
 import { reading } from '../schema/json.ts'
 import { drained } from '../schema/steps.ts'
-import { textOf } from '../storage/bytes.ts'
 import { decideAgain } from '../storage/decide-again.ts'
-import { revocationEntry } from '../storage/directory-records.ts'
+import { jsonEntry, jsonOf, revocationEntry } from '../storage/directory-records.ts'
 import { everyEntry, everyKey } from '../storage/every-entry.ts'
 import { directoryVersionKey, idOfKey, keyOf, prefixOf } from '../storage/keys.ts'
 import { piecesOf } from '../storage/pieces.ts'
@@ -64,7 +63,7 @@ export function grantIdOf(signInKey: Buffer, code: string): string {
 }
 
 export function grantEntry(grant: Grant): Entry {
-  return { key: keyOf('grant', grant.grantId), value: Buffer.from(JSON.stringify(grant)) }
+  return jsonEntry(keyOf('grant', grant.grantId), grant)
 }
 
 /** With its bytes as they were read, for the checks of a write. Undefined if there is none, or it has expired. */
@@ -290,13 +289,8 @@ export interface StoredClient {
   readonly userId?: string
 }
 
-export function readClient(bytes: Uint8Array): StoredClient {
-  return JSON.parse(textOf(bytes)) as StoredClient
-}
-
-export function readGrant(bytes: Uint8Array): Grant {
-  return JSON.parse(textOf(bytes)) as Grant
-}
+export const readClient: (bytes: Uint8Array) => StoredClient = jsonOf
+export const readGrant: (bytes: Uint8Array) => Grant = jsonOf
 
 /**
  * The refresh token of a grant: its id, the number of the token, and a MAC of both. The store has only the current

@@ -54,7 +54,7 @@ export function isOrganizationUser(userId: string): boolean {
   return userId.startsWith('organization:')
 }
 
-function matcherOf({ pattern = '' }: TString): (text: string) => boolean {
+export function matcherOf({ pattern = '' }: TString): (text: string) => boolean {
   const shape = new RegExp(pattern)
   return (text) => shape.test(text)
 }

@@ -3,7 +3,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { closedObject, nullable } from '../schema/shapes.ts'
 import { Constraint } from './constraint.ts'
-import { Slug } from './names.ts'
+import { matcherOf, Slug } from './names.ts'
 
 /** Contract 20.10: constraints of a view. Past it: 400. */
 const viewPolicyMax = 16
@@ -22,8 +22,7 @@ export const ViewName = Type.String({
   pattern: '^[a-z0-9](?:[a-z0-9-]{0,37}[a-z0-9])?$',
   errorMessage: 'must be 1 to 39 characters (a-z, 0-9 and "-"), beginning and ending with a letter or digit',
 })
-const viewName = new RegExp(ViewName.pattern ?? '')
-export const isViewName = (text: string): boolean => viewName.test(text)
+export const isViewName = matcherOf(ViewName)
 
 const text = (maxLength: number) => nullable(Type.String({ minLength: 1, maxLength }))
 /** The texts of a namespace or a view; null for none. */

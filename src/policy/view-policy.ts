@@ -5,8 +5,6 @@ import type { View } from '../model/view.ts'
 import type { Problem } from '../schema/check.ts'
 import { type Block, compiling, policyPatternProblem, readPolicy } from './block.ts'
 
-type ViewPolicy = Pick<View, 'policy'>
-
 /** The first problem of a policy as a view may have it, as work in steps. */
 export function* viewPolicyProblem(policy: readonly Constraint[]): Generator<number, Problem | undefined> {
   const withTtl = policy.findIndex(({ ttl }) => ttl !== undefined)
@@ -19,7 +17,7 @@ export function* viewPolicyProblem(policy: readonly Constraint[]): Generator<num
 }
 
 /** Whether two views, or one at two moments, narrow the same; undefined for none. */
-export function narrowTheSame(a: ViewPolicy | undefined, b: ViewPolicy | undefined): boolean {
+export function narrowTheSame(a: Pick<View, 'policy'> | undefined, b: Pick<View, 'policy'> | undefined): boolean {
   return a === b || JSON.stringify(a?.policy) === JSON.stringify(b?.policy)
 }
 

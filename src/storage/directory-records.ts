@@ -160,7 +160,7 @@ export function readRevocation(value: Uint8Array | undefined): number {
   return value === undefined ? 0 : Number(textOf(value))
 }
 
-function jsonEntry(key: Key, value: object): Entry {
+export function jsonEntry(key: Key, value: object): Entry {
   return textEntry(key, JSON.stringify(value))
 }
 
@@ -168,6 +168,6 @@ function textEntry(key: Key, text: string): Entry {
   return { key, value: Buffer.from(text) }
 }
 
-function jsonOf<T>(value: Uint8Array): T {
+export function jsonOf<T>(value: Uint8Array): T {
   return JSON.parse(textOf(value)) as T
 }

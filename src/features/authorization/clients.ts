@@ -16,6 +16,7 @@ import { cutText } from '../../schema/cut-text.ts'
 import { parseForeign } from '../../schema/json.ts'
 import { isUrl } from '../../schema/url-host.ts'
 import { asBuffer } from '../../storage/bytes.ts'
+import { jsonEntry } from '../../storage/directory-records.ts'
 import { keyOf, prefixOf, prefixRange, unusedClientIn } from '../../storage/keys.ts'
 import type { Key } from '../../storage/store.ts'
 import { UpstreamError, type UpstreamResponse } from '../../upstream/upstream.ts'
@@ -73,7 +74,7 @@ export async function registerClient(deps: OAuthDeps, stored: StoredClient, netw
   const clientId = `mcp_${timeText(secondsOf(clock))}${mark}${randomBytes(16).toString('base64url')}`
   await store.commit({
     deletes: await removable(deps),
-    puts: [{ key: keyOf('unusedClient', clientId), value: Buffer.from(JSON.stringify(stored)) }],
+    puts: [jsonEntry(keyOf('unusedClient', clientId), stored)],
   })
   return { clientId, ...stored }
 }
@@ -93,7 +94,7 @@ export function usesOf({ clientId, host, ...stored }: Client, userId: string, us
   if (host !== undefined) return { puts: [], deletes: [] }
   const value = { userId, ...stored, usedAt } satisfies StoredClient
   return {
-    puts: [{ key: keyOf('oauthClient', clientId), value: Buffer.from(JSON.stringify(value)) }],
+    puts: [jsonEntry(keyOf('oauthClient', clientId), value)],
     deletes: [keyOf('unusedClient', clientId)],
   }
 }

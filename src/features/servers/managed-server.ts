@@ -14,11 +14,8 @@ import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
  * may end in a slash: `/servers/ns%2F`. Undefined for a path that cannot name a server.
  */
 export function readQualifiedName(url: string): string | undefined {
-  const name = nameAfter('/servers/', url)
-  const trimmed = name?.endsWith('/') === true ? name.slice(0, -1) : name
-  if (trimmed === undefined || !isQualifiedName(trimmed)) return undefined
-  // Only a namespace-only name may end in a slash.
-  return trimmed !== name && trimmed.includes('/') ? undefined : trimmed
+  const name = nameAfter('/servers/', url)?.replace(/^([^/]+)\/$/, '$1')
+  return name !== undefined && isQualifiedName(name) ? name : undefined
 }
 
 /** The server that the caller manages, which must be there. Throws 404 and 403 as for its namespace. */

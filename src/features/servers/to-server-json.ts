@@ -32,16 +32,10 @@ function updatedAtOf(listing: ServerListing): string {
 
 /** Of a server that has a name there. An imported one is shown as it was imported. */
 export function registryEntry(listing: ServerListing, detail: ServerDetail): RegistryEntry {
+  const times = { publishedAt: createdAtOf(listing), updatedAt: updatedAtOf(listing) }
   return {
     server: listing.serverJson ?? made(listing, detail),
-    _meta: {
-      [officialMeta]: {
-        status: 'active',
-        publishedAt: createdAtOf(listing),
-        updatedAt: updatedAtOf(listing),
-        isLatest: true,
-      },
-    },
+    _meta: { [officialMeta]: { status: 'active', ...times, isLatest: true } },
   }
 }
 
