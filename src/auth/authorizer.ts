@@ -53,41 +53,9 @@ export interface AuthorizedConnection extends ConnectionRef {
   readonly stored: StoredConnection
 }
 
-export interface Authorizer {
-  /** Authenticates the request; see `Authenticator` for `isRepeated`. Throws 401 and 429. */
-  authenticate(request: Request, isRepeated?: boolean): Promise<RequestContext>
-  /** The namespace, if the caller may perform the operation on at least some of its connections. Throws 404 and 403. */
-  requireNamespace(context: RequestContext, name: string | undefined, operation: OperationKind): Promise<Namespace>
-  /** For reads or calls of some of its connections, or of the one with this id. Throws 404 and 403. */
-  requireReadOrCall(context: RequestContext, name: string | undefined, connectionId?: string): Promise<Namespace>
-  /**
-   * The namespace, for an operation on itself or on its servers (contract, 4.5). To write, the caller must be one of
-   * its managers; to read, it needs access alone. Throws 404, then 403.
-   */
-  requireManager(context: RequestContext, name: string | undefined, access: ResourceAccess): Promise<Namespace>
-  /** For a namespace that may not exist yet. Throws 404 if the policy hides the name; then 403. */
-  requireAllowed(context: RequestContext, name: string, access: ResourceAccess): void
-  /** For a list that is narrowed to the namespaces that the policy allows. Throws 403. */
-  requireList(context: RequestContext, access: ResourceAccess): void
-  /**
-   * The connection in the request's path, or the named one, if the caller may perform the operation on it. Throws the
-   * same 404 for one that does not exist and for one that the caller does not see; then 403.
-   */
-  requireConnection(
-    context: RequestContext,
-    operation: OperationKind,
-    named?: ConnectionRef,
-  ): Promise<AuthorizedConnection>
-  /** As `requireConnection`, for one that was read already. */
-  requireAccess(
-    context: RequestContext,
-    ref: ConnectionRef,
-    stored: StoredConnection,
-    operation: OperationKind,
-  ): Promise<void>
-}
+export type Authorizer = ReturnType<typeof createAuthorizer>
 
-export type ResourceAccess = Pick<Access, 'resource' | 'operation'>
+type ResourceAccess = Pick<Access, 'resource' | 'operation'>
 
 /** Throws 403 for a token, and for an organization's key: neither may make what outlives it (contract, 4.6). */
 export function requireApiKey({ caller }: RequestContext, things = 'Organizations'): void {
@@ -108,13 +76,9 @@ export function requireOperator(
 }
 
 /** Requires a manager of the namespace in a request's path, for a write. The function throws 404 and 403. */
-export function managedBy({
-  authorizer,
-}: {
-  readonly authorizer: Pick<Authorizer, 'requireManager'>
-}): (context: RequestContext) => Promise<Namespace> {
+export function managedBy({ authorizer }: { readonly authorizer: Pick<Authorizer, 'requireManager'> }) {
   const toWrite = { resource: 'namespaces', operation: 'write' } as const
-  return (context) => authorizer.requireManager(context, namesInPath(context.request.url)[0], toWrite)
+  return (context: RequestContext) => authorizer.requireManager(context, namesInPath(context.request.url)[0], toWrite)
 }
 
 /** `denials` records every denial. */
@@ -123,7 +87,7 @@ export function createAuthorizer(
   store: Pick<Store, 'getMany'>,
   denials: Pick<Denials, 'recordPolicyDenial' | 'recordWriteRefusal'>,
   clock: Pick<Clock, 'monotonic'>,
-): Authorizer {
+) {
   /** Throws the error for a denying decision, and records it: 404 if the thing must look absent, otherwise 403. */
   function enforce(decision: Decision, { caller, request }: RequestContext, access: Access, missing?: string): void {
     if (decision.allowed) return
@@ -133,20 +97,54 @@ export function createAuthorizer(
 
   function requireByPolicy(
     context: RequestContext,
-    ref: ConnectionRef,
-    stored: StoredConnection,
+    { stored, ...ref }: AuthorizedConnection,
     operation: OperationKind,
-  ): void {
+  ) {
     const access = accessTo(ref, stored, operation)
     enforce(decideOnConnection(context.caller.blocks, access), context, access)
   }
 
+  /** The namespace, if the caller may perform the operation on at least some of its connections. Throws 404 and 403. */
+  async function requireNamespace(context: RequestContext, name: string | undefined, operation: OperationKind) {
+    const found = await accessibleNamespace(context, name)
+    const { namespace } = found
+    const access: Access = { namespace, resource: 'connections', operation, metadata: 'narrowed' }
+    enforce(decide(context.caller.blocks, access), context, access)
+    return found
+  }
+
+  /** The connection, whatever the policy says. Throws 404. */
+  async function existing({ request }: RequestContext, namespace: string, connectionId: string | undefined) {
+    if (connectionId === undefined || !isConnectionId(connectionId)) throw notFound()
+    const stored = await oneConnection(store, request, { namespace, connectionId })
+    if (stored === undefined) throw notFound()
+    return { namespace, connectionId, stored }
+  }
+
   return {
-    async requireAccess(context, ref, stored, operation) {
-      await accessibleNamespace(context, ref.namespace)
-      requireByPolicy(context, ref, stored, operation)
+    /** Authenticates the request; see `Authenticator` for `isRepeated`. Throws 401 and 429. */
+    async authenticate(request: Request, isRepeated?: boolean): Promise<RequestContext> {
+      // A credential takes up to half a millisecond to look at: those of a network are looked at a few in each pass.
+      if (!isRepeated) await allowanceOf(request).pass()
+      return contextOf(await authenticator.authenticate(request, isRepeated), request, clock)
     },
-    async requireManager(context, name, wanted) {
+    requireNamespace,
+    /** For reads or calls of some connections of a namespace, or of the one with this id. Throws 404 and 403. */
+    async requireReadOrCall(context: RequestContext, name: string | undefined, connectionId?: string) {
+      const found = await accessibleNamespace(context, name)
+      const { namespace } = found
+      const { blocks } = context.caller
+      // Only what neither of the two allows is a refusal, and so recorded.
+      const calls: Access = { namespace, resource: 'connections', operation: 'execute', metadata: 'narrowed' }
+      if (connectionId === undefined)
+        return decide(blocks, calls).allowed ? found : requireNamespace(context, name, 'read')
+      const connection = await existing(context, namespace, connectionId)
+      if (!decideOnConnection(blocks, accessTo(connection, connection.stored, 'execute')).allowed)
+        requireByPolicy(context, connection, 'read')
+      return found
+    },
+    /** For an operation on a namespace or its servers (contract, 4.5); only managers write. Throws 404, then 403. */
+    async requireManager(context: RequestContext, name: string | undefined, wanted: ResourceAccess) {
       const { caller, directory, request } = context
       if (name === undefined || !isSlug(name)) throw notFound(namespaceMissing)
       const access: Access = { ...wanted, namespace: name, metadata: 'none' }
@@ -159,51 +157,29 @@ export function createAuthorizer(
       denials.recordWriteRefusal(request, caller, name, 'not_led')
       throw new PlatformError('forbidden', notManaged)
     },
-    requireAllowed(context, namespace, wanted) {
+    /** For a namespace that may not exist yet. Throws 404 if the policy hides the name; then 403. */
+    requireAllowed(context: RequestContext, namespace: string, wanted: ResourceAccess): void {
       const access: Access = { ...wanted, namespace, metadata: 'none' }
       enforce(decide(context.caller.blocks, access), context, access, namespaceMissing)
     },
-    requireList(context, wanted) {
+    /** For a list that is narrowed to the namespaces that the policy allows. Throws 403. */
+    requireList(context: RequestContext, wanted: ResourceAccess): void {
       const decision = decideOnList(context.caller.blocks, { ...wanted, metadata: 'none' })
       enforce(decision, context, { ...wanted, namespace: '', metadata: 'none' })
     },
-    async authenticate(request, isRepeated) {
-      // A credential takes up to half a millisecond to look at: those of a network are looked at a few in each pass.
-      if (!isRepeated) await allowanceOf(request).pass()
-      return contextOf(await authenticator.authenticate(request, isRepeated), request, clock)
-    },
-    async requireNamespace(context, name, operation) {
-      const found = await accessibleNamespace(context, name)
-      const { namespace } = found
-      const access: Access = { namespace, resource: 'connections', operation, metadata: 'narrowed' }
-      enforce(decide(context.caller.blocks, access), context, access)
-      return found
-    },
-    // Only what neither of the two allows is a refusal, and so recorded.
-    async requireReadOrCall(context, name, connectionId) {
-      const found = await accessibleNamespace(context, name)
-      const { namespace } = found
-      const { blocks } = context.caller
-      const calls: Access = { namespace, resource: 'connections', operation: 'execute', metadata: 'narrowed' }
-      if (connectionId === undefined)
-        return decide(blocks, calls).allowed ? found : this.requireNamespace(context, name, 'read')
-      const ref = { namespace, connectionId }
-      const stored = isConnectionId(connectionId) ? await oneConnection(store, context.request, ref) : undefined
-      if (stored === undefined) throw notFound()
-      if (!decideOnConnection(blocks, accessTo(ref, stored, 'execute')).allowed)
-        requireByPolicy(context, ref, stored, 'read')
-      return found
-    },
-    async requireConnection(context, operation, named) {
+    /** The connection in the path, or the named one. Throws the same 404 for a hidden one as for none; then 403. */
+    async requireConnection(context: RequestContext, operation: OperationKind, named?: ConnectionRef) {
       const [first, connectionId] =
         named === undefined ? namesInPath(context.request.url) : [named.namespace, named.connectionId]
       const { namespace } = await accessibleNamespace(context, first)
-      if (connectionId === undefined || !isConnectionId(connectionId)) throw notFound()
-      const stored = await oneConnection(store, context.request, { namespace, connectionId })
-      if (stored === undefined) throw notFound()
-      const ref = { namespace, connectionId }
-      requireByPolicy(context, ref, stored, operation)
-      return { ...ref, stored }
+      const connection = await existing(context, namespace, connectionId)
+      requireByPolicy(context, connection, operation)
+      return connection
+    },
+    /** As `requireConnection`, for one that was read already. */
+    async requireAccess(context: RequestContext, connection: AuthorizedConnection, operation: OperationKind) {
+      await accessibleNamespace(context, connection.namespace)
+      requireByPolicy(context, connection, operation)
     },
   }
 }

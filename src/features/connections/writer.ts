@@ -64,7 +64,7 @@ export async function replaceOne(
   // An id that the caller does not see must behave like a free one, so the checks of `createOne` run first and can
   // throw 400 or 403; the 404 follows from `authorizer.requireAccess`.
   if (!sees(context, ref, before)) await draftWritable(deps, asked)
-  await authorizer.requireAccess(context, ref, before, 'write')
+  await authorizer.requireAccess(context, { ...ref, stored: before }, 'write')
   // With other headers, or another query in the URL, the server may respond differently.
   const isMoved = write.mcpUrl !== undefined && write.mcpUrl !== before.connection.mcpUrl
   const needsProbe = write.headers !== undefined || write.oauth !== undefined || isMoved
