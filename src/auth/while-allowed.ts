@@ -1,5 +1,7 @@
 /** Answers that wait, for time or a server, while somebody takes the rights of their caller away. */
 
+import type { Answer } from '../http/handler.ts'
+import { wholeResponse } from '../http/respond.ts'
 import { type Authorizer, isFresh, namespaceOf, type RequestContext } from './authorizer.ts'
 import { managesNamespace } from './namespace-access.ts'
 import type { SharedParts } from './shared-parts.ts'
@@ -21,6 +23,16 @@ export async function whileAllowed<T>(
       return made.value
     }
     current = now
+  }
+}
+
+/** Makes a handler that answers with the JSON of what `make` gives, as `whileAllowed`. */
+export function answerWhileAllowed<D extends Pick<SharedParts, 'authorizer' | 'clock'>>(
+  make: (deps: D, context: RequestContext) => Promise<object>,
+): Answer<D> {
+  return async (deps, request) => {
+    const context = await deps.authorizer.authenticate(request) // 401, 429
+    return wholeResponse(request, JSON.stringify(await whileAllowed(deps, context, (now) => make(deps, now))))
   }
 }
 

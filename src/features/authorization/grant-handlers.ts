@@ -4,7 +4,7 @@ import { auditedCaller, isLive } from '../../auth/authenticate.ts'
 import { type RequestContext, requireApiKey, requireOperator } from '../../auth/authorizer.ts'
 import { endOf, findGrant, type Grant, type GrantEnd, listGrants, shownGrant } from '../../auth/grants.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
-import { whileAllowed } from '../../auth/while-allowed.ts'
+import { answerWhileAllowed } from '../../auth/while-allowed.ts'
 import { secondsOf } from '../../clock.ts'
 import { notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
@@ -12,7 +12,7 @@ import { type Answer, handlersOf } from '../../http/handler.ts'
 import { pageOf, paginationOf, readPageNumber } from '../../http/numbered-pages.ts'
 import { lastNameInPath } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
-import { doneResponse, wholeResponse } from '../../http/respond.ts'
+import { doneResponse } from '../../http/respond.ts'
 import { listPageMax } from '../../limits.ts'
 import type { GrantPage } from '../../model/organization.ts'
 import { keyOf } from '../../storage/keys.ts'
@@ -33,11 +33,7 @@ function userOf(context: RequestContext): string {
 }
 
 function listFor(user: UserOf): Answer<SharedParts> {
-  return async (deps, request) => {
-    const context = await deps.authorizer.authenticate(request) // 401, 429
-    const page = await whileAllowed(deps, context, (now) => grantsOf(deps, now, user)) // 401, 403, 400, 429
-    return wholeResponse(request, JSON.stringify(page))
-  }
+  return answerWhileAllowed((deps, now) => grantsOf(deps, now, user)) // 403, 400, 429
 }
 
 async function grantsOf({ store, clock }: SharedParts, context: RequestContext, user: UserOf): Promise<GrantPage> {

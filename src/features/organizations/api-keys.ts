@@ -7,7 +7,7 @@ import { auditedCaller, isOrganizationAdmin } from '../../auth/authenticate.ts'
 import { type RequestContext, requireApiKey, requireOperator } from '../../auth/authorizer.ts'
 import { endGrantsOfKeys } from '../../auth/grants.ts'
 import { namesUnder } from '../../auth/namespace-access.ts'
-import { whileAllowed } from '../../auth/while-allowed.ts'
+import { answerWhileAllowed } from '../../auth/while-allowed.ts'
 import { olderFirst, secondsOf } from '../../clock.ts'
 import { notFound, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
@@ -46,7 +46,7 @@ export const apiKeyHandlers = handlersOf({
   listOwnApiKeys: listFor(userOf),
   deleteOwnApiKey: revokeFor(userOf),
   createAnyApiKey,
-  listAllApiKeys,
+  listAllApiKeys: answerWhileAllowed(apiKeysOfAll),
   deleteAnyApiKey: revokeFor(requireOperator),
 })
 
@@ -102,12 +102,6 @@ function listFor(holderOf: HolderOf<Holder>): Answer<OrganizationDeps> {
     }
     return wholeResponse(request, JSON.stringify(list))
   }
-}
-
-async function listAllApiKeys(deps: OrganizationDeps, request: Request): Promise<Response> {
-  const context = await deps.authorizer.authenticate(request) // 401, 429
-  const page = await whileAllowed(deps, context, (now) => apiKeysOfAll(deps, now)) // 401, 403, 400, 429
-  return wholeResponse(request, JSON.stringify(page))
 }
 
 async function apiKeysOfAll({ store }: OrganizationDeps, context: RequestContext): Promise<ApiKeyPage> {

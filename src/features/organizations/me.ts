@@ -8,11 +8,10 @@ import {
   namespacesOf,
   organizationsOf,
 } from '../../auth/namespace-access.ts'
-import { whileAllowed } from '../../auth/while-allowed.ts'
+import { answerWhileAllowed } from '../../auth/while-allowed.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { refuseQuery } from '../../http/query.ts'
-import { wholeResponse } from '../../http/respond.ts'
 import type { Me, Role } from '../../model/organization.ts'
 import { type Access, decide, namespaceFilter } from '../../policy/decide.ts'
 import type { Store } from '../../storage/store.ts'
@@ -22,16 +21,11 @@ import type { OrganizationDeps } from './organization-deps.ts'
 /** Contract 2.7: namespaces that `/me` lists. Past it: `more` is true. */
 const meNamespacesMax = 100
 
-export const meHandlers = handlersOf({ getMe })
-
-async function getMe(deps: OrganizationDeps, request: Request): Promise<Response> {
-  const context = await deps.authorizer.authenticate(request) // 401, 429
-  refuseQuery(request.url) // 400
-  return wholeResponse(request, JSON.stringify(await whileAllowed(deps, context, (now) => meOf(deps, now)))) // 401, 429
-}
+export const meHandlers = handlersOf({ getMe: answerWhileAllowed(meOf) })
 
 async function meOf({ store, issuer, consoleSessions }: OrganizationDeps, context: RequestContext): Promise<Me> {
   const { caller, directory, request } = context
+  refuseQuery(request.url) // 400
   // One more than is shown tells that there are more.
   const all = await accessibleNamespaces(store, context)
   const names = all.size <= meNamespacesMax ? all : ownFirst(await namespacesOf(store, context, caller.userId), all)

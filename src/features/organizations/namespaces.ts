@@ -3,7 +3,7 @@
 import { auditedCaller, type Caller, canAccessNamespace, requireMayActFor } from '../../auth/authenticate.ts'
 import { managedBy, noteTold, type RequestContext } from '../../auth/authorizer.ts'
 import { accessibleNamespaces, firstNames, managesNamespace, namespacesOf } from '../../auth/namespace-access.ts'
-import { whileAllowed } from '../../auth/while-allowed.ts'
+import { answerWhileAllowed } from '../../auth/while-allowed.ts'
 import { timestampOf } from '../../clock.ts'
 import { conflict, forbidden, invalidRequest, namespaceMissing, notFound, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
@@ -13,7 +13,7 @@ import { handlersOf } from '../../http/handler.ts'
 import { fieldsIn, pageOf, paginationOf, readPageNumber, withFields } from '../../http/numbered-pages.ts'
 import { namesInPath } from '../../http/path.ts'
 import { readFlag, readQuery, refuseQuery } from '../../http/query.ts'
-import { privateJson, wholeResponse } from '../../http/respond.ts'
+import { privateJson } from '../../http/respond.ts'
 import { namespacesPageMax, namespacesPerOrganizationMax } from '../../limits.ts'
 import { newNamespaceName } from '../../model/made-names.ts'
 import {
@@ -53,7 +53,7 @@ const toRead = { resource: 'namespaces', operation: 'read' } as const
 const toWrite = { resource: 'namespaces', operation: 'write' } as const
 
 export const namespaceHandlers = handlersOf({
-  listNamespaces,
+  listNamespaces: answerWhileAllowed(namespacesSeen),
   getNamespace,
   createNamespace,
   putNamespace,
@@ -63,12 +63,7 @@ export const namespaceHandlers = handlersOf({
 
 const parameters = ['page', 'pageSize', 'q', 'ownerId', 'hasServers', 'hasSkills', 'fields']
 
-async function listNamespaces(deps: OrganizationDeps, request: Request): Promise<Response> {
-  const context = await deps.authorizer.authenticate(request) // 401, 429
-  return wholeResponse(request, await whileAllowed(deps, context, (now) => namespacesSeen(deps, now))) // 401
-}
-
-/** The page of namespaces that the request asks for, as JSON. Throws 403, 400, 429. */
+/** The page of namespaces that the request asks for. Throws 403, 400, 429. */
 async function namespacesSeen({ authorizer, store, catalogue }: OrganizationDeps, context: RequestContext) {
   const { request } = context
   authorizer.requireList(context, toRead) // 403
@@ -91,7 +86,7 @@ async function namespacesSeen({ authorizer, store, catalogue }: OrganizationDeps
   const shown = pageOf(names, page)
   for (const name of shown) noteTold(context, name)
   const namespaces = shown.map((name) => withFields({ name }, fields))
-  return JSON.stringify({ namespaces, pagination: paginationOf(page, names.length) })
+  return { namespaces, pagination: paginationOf(page, names.length) }
 }
 
 async function getNamespace({ authorizer }: OrganizationDeps, request: Request): Promise<Response> {

@@ -1,8 +1,8 @@
 /** Views of a namespace over HTTP: list, read, write, delete (contract, 20.10). */
 
 import { auditedCaller } from '../../auth/authenticate.ts'
-import { managedBy } from '../../auth/authorizer.ts'
-import { whileAllowed } from '../../auth/while-allowed.ts'
+import { managedBy, type RequestContext } from '../../auth/authorizer.ts'
+import { answerWhileAllowed } from '../../auth/while-allowed.ts'
 import { invalidRequest, notFound, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
@@ -10,7 +10,7 @@ import { readOptionalBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
-import { privateJson, wholeResponse } from '../../http/respond.ts'
+import { privateJson } from '../../http/respond.ts'
 import { tokenCharsMax } from '../../limits.ts'
 import { isViewName, type View, type ViewDetail, ViewName, ViewWrite, viewOf } from '../../model/view.ts'
 import { viewPolicyProblem } from '../../policy/view-policy.ts'
@@ -29,17 +29,14 @@ const writeShape = validatorOf(ViewWrite)
 const missing = 'View not found'
 const toRead = { resource: 'namespaces', operation: 'read' } as const
 
-export const viewHandlers = handlersOf({ listViews, getView, putView, deleteView })
+export const viewHandlers = handlersOf({ listViews: answerWhileAllowed(viewsSeen), getView, putView, deleteView })
 
-async function listViews(deps: OrganizationDeps, request: Request): Promise<Response> {
-  const { authorizer, store } = deps
-  const context = await authorizer.authenticate(request) // 401, 429
-  const views = await whileAllowed(deps, context, async (now) => {
-    const { namespace } = await authorizer.requireManager(now, namesInPath(request.url)[0], toRead) // 404, 403
-    refuseQuery(request.url) // 400
-    return viewsOf(store, request, namespace) // 429
-  }) // 401
-  return wholeResponse(request, JSON.stringify({ views: views.map((view) => detailOf(deps, view)) })) // 429
+async function viewsSeen(deps: OrganizationDeps, context: RequestContext) {
+  const { request } = context
+  const { namespace } = await deps.authorizer.requireManager(context, namesInPath(request.url)[0], toRead) // 404, 403
+  refuseQuery(request.url) // 400
+  const views = await viewsOf(deps.store, request, namespace) // 429
+  return { views: views.map((view) => detailOf(deps, view)) }
 }
 
 /** All views of a namespace, which are read in their owner's time: they may have two megabytes. Rejects with 429. */
