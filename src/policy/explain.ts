@@ -3,6 +3,7 @@
  * (`decide.ts`); a constraint whose question cannot be answered depends on what is missing.
  */
 
+import { constraintOf } from '../errors.ts'
 import type { OperationKind, ResourceType } from '../model/constraint.ts'
 import type { ExplainedConstraint, Verdict } from '../model/explain.ts'
 import { cutText } from '../schema/cut-text.ts'
@@ -41,15 +42,13 @@ export function* explainingConstraints(
   return blocks.flatMap((block, index) => [...explainFields(block, index, request), ...(rules.get(index) ?? [])])
 }
 
-const placeIn = (block: Block, index: number) => `${block.name ?? `policy[${index}]`}.`
-
 /** The verdicts of a block's fields, but for its rules. */
 function explainFields(block: Block, index: number, request: Described): ExplainedConstraint[] {
   return fieldsInOrder
     .filter((field) => block[field] !== undefined)
     .map((field) => {
-      const at = { place: `${placeIn(block, index)}${field}`, block: index, field, path: null }
-      return { ...at, ...onField(field, block, request) }
+      const place = constraintOf({ block: index, name: block.name, field })
+      return { place, block: index, field, path: null, ...onField(field, block, request) }
     })
 }
 
@@ -62,9 +61,9 @@ export function* explainingRules(
   const body = new RpcBody(request.message?.body)
   for (const [index, block] of blocks.entries()) {
     for (const rule of block.rpc ?? []) {
-      const { path } = rule
-      const at = { place: `${placeIn(block, index)}rpcReqMatch.${path}`, block: index, field: 'rpcReqMatch', path }
-      found.push({ ...at, ...(yield* onRule(rule, block, request, body)) })
+      const at = { block: index, field: 'rpcReqMatch', path: rule.path }
+      const place = constraintOf({ ...at, name: block.name })
+      found.push({ place, ...at, ...(yield* onRule(rule, block, request, body)) })
     }
   }
   return found
