@@ -55,7 +55,6 @@ interface AuthenticatorOptions {
   /** The base URL: `iss` and `aud` of tokens. */
   readonly issuer: string
   readonly clock: Clock
-  /** Counts a refused credential, and logs why. */
   readonly refuse: Refuse
   /** The caller of a request without `Authorization`, by its cookie; undefined without one. Throws 401. */
   readonly cookieCaller?: (request: Request) => Promise<Authenticated | undefined>
@@ -245,7 +244,6 @@ function denialReason({ refused, signed }: RefusedToken, expected: string): Refu
   return { refused, details: { ...issuers, ...aboutToken(signed) } }
 }
 
-/** The claims of a token that may be logged. */
 function aboutToken({ jti, sub, key }: ServiceTokenClaims): LogFields {
   return { jti, userId: sub, keyId: key }
 }

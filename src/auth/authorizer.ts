@@ -239,7 +239,6 @@ export function noteTold({ namespaces }: RequestContext, name: string): void {
   namespaces.getOrInsert(name, {})
 }
 
-/** Whether the caller sees an existing connection. */
 export function sees({ caller }: RequestContext, ref: ConnectionRef, stored: StoredConnection): boolean {
   const decision = decideOnConnection(caller.blocks, accessTo(ref, stored, 'read'))
   return decision.allowed || decision.visible

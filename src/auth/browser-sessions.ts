@@ -94,7 +94,6 @@ export function withCookies(response: Response, cookies: readonly (string | unde
 interface EndedSessions {
   readonly sessions: Pick<BrowserSessions, 'end'>
   readonly consoleSessions: Pick<BrowserSessions, 'end'> | undefined
-  /** The base URL. */
   readonly base: string
 }
 

@@ -25,7 +25,6 @@ export function createDenials(audit: Audit, requestId: (request: Request) => str
     /** A write that was refused for a reason other than the policy: a rate limit, or a full namespace. */
     recordWriteRefusal: (request: Request, caller: Caller, namespace: string | undefined, reason: string) =>
       audit.recordBestEffort('write.refused', caller, { ...about(request, caller), namespace, reason }),
-    /** A refused request for a token. */
     recordMintRefusal: (request: Request, caller: Caller, reason: string) =>
       audit.recordBestEffort('token.refused', caller, { ...about(request, caller), reason }),
   }

@@ -40,7 +40,6 @@ export function createExpiringRecords(store: Pick<Store, 'get' | 'keys' | 'commi
   const sealed = (purpose: Purpose, key: Key, value: object) =>
     seal(signInKey, JSON.stringify(value), `${purpose} ${asBuffer(key).toString('latin1')}`)
 
-  /** Keys of some expired records. */
   async function expired(): Promise<Key[]> {
     const range = { gte: prefixOf('expiring'), lt: expiringFrom(nowSeconds()), limit: expiredRecordsReadMax }
     const { keys } = await store.keys(range)

@@ -44,7 +44,6 @@ export function createRefusedLog(log: Pick<Log, 'warn'>, clock: Clock) {
   }
 }
 
-/** A refused credential, with the reason for the log. */
 export interface Refused {
   readonly refused: RefusalReason
   readonly details?: LogFields

@@ -12,7 +12,6 @@ export interface Maker {
   readonly keyId: string
   /** The ids of the token and of those that it was minted with. */
   readonly tokens: readonly string[]
-  /** The organization that the token was minted for. */
   readonly organizationId?: string
   /** When the namespace was made for its owner. Left out if it was there no more. */
   readonly namespaceCreatedAt?: string

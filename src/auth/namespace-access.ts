@@ -9,7 +9,6 @@ import type { Store } from '../storage/store.ts'
 import { type Authenticated, type Caller, isOrganizationAdmin } from './authenticate.ts'
 import type { DirectorySnapshot } from './directory.ts'
 
-/** A request that asks for what its caller may access. */
 type Asking = Authenticated & { readonly request: Request }
 
 /** Whether a caller that may access the namespace also manages it, that is, may change it and its servers. */

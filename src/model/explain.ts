@@ -126,7 +126,6 @@ export type LintAnswer = Static<typeof LintAnswer>
 
 /** Contract 21.4: connections on a page. Past it: 400. */
 const coveredConnectionsMax = 100
-/** Connections on a page without a `limit`. */
 export const coveredConnectionsDefault = 25
 
 export const CoverageRequest = closedObject({
@@ -192,7 +191,6 @@ export type Diff = Static<typeof Diff>
 
 /** Contract 21.6: days of the record that a policy is made from. Past it: 400. */
 export const suggestedDaysMax = 30
-/** Days without `days`. */
 export const suggestedDaysDefault = 7
 
 export const SuggestRequest = closedObject({

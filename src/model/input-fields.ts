@@ -142,7 +142,6 @@ function lacking(fields: readonly InputField[], { url, headers }: UpstreamTarget
   })
 }
 
-/** The defaults of the properties of an object's schema. */
 export function defaultsIn({ properties }: JsonObject): JsonObject {
   const values = Object.entries(objectIn(properties)).map(([name, part]) => [name, objectIn(part)['default']])
   return Object.fromEntries(values.filter(([, value]) => value !== undefined))

@@ -14,7 +14,6 @@ export const handshakeRevisions: ReadonlySet<string> = new Set([
 /** The revision with which we greet servers, and clients that name no known one. */
 export const newestHandshake = '2025-11-25'
 
-/** Error codes of JSON-RPC and MCP. */
 export const rpcCodes = {
   methodNotFound: -32_601,
   invalidParams: -32_602,
@@ -41,7 +40,6 @@ export function unknownRevision(
   return requested === null || supported.some((one) => one === requested) ? undefined : { requested, supported }
 }
 
-/** The name by which postern greets servers. */
 export const ownClientInfo = { name: 'postern', version } as const
 
 /** The metadata that each request of ours carries in that revision. */

@@ -64,7 +64,6 @@ export type ApiKey = Static<typeof ApiKey>
 
 // Bodies of requests and responses (contract, 10)
 
-/** The page of a list that is read by its number. */
 export const Pagination = closedObject({
   currentPage: Type.Integer(),
   pageSize: Type.Integer(),

@@ -14,11 +14,9 @@ export const RecordedAnswer = closedObject({
   arguments: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
   /** A tool result of MCP. */
   result: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
-  /** A JSON-RPC error. */
   error: Type.Optional(
     closedObject({ code: Type.Integer(), message: Type.String(), data: Type.Optional(Type.Unknown()) }),
   ),
-  /** Delay before the response. */
   delayMs: Type.Optional(
     Type.Integer({
       minimum: 0,

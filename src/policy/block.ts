@@ -91,7 +91,6 @@ export function* compiling(blocks: readonly Block[]): Generator<number, void> {
 /** Bytes of memory for a character of a policy's JSON: parsed and as blocks, a short set of metadata takes 620. */
 const policyBytesPerCharacter = 60
 
-/** Bytes of memory of a policy, parsed and as blocks, about. */
 export function policyBytes(policy: readonly Constraint[] = []): number {
   return policyBytesPerCharacter * JSON.stringify(policy).length
 }

@@ -9,7 +9,6 @@ import type { Block } from './block.ts'
 import { constraintAllows, type MetadataFacts } from './metadata.ts'
 import { isParamsRule, isPreliminary, RpcBody } from './rpc-match.ts'
 
-/** The access that a request attempts. */
 export interface Access {
   readonly namespace: string
   readonly resource: ResourceType
@@ -30,7 +29,6 @@ export type Decision =
   | { readonly allowed: true }
   | {
       readonly allowed: false
-      /** The index of the denying block in the token's policy. */
       readonly block: number
       /** The name of the denying block, if it is not the token's. */
       readonly name?: string | undefined

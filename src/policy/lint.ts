@@ -20,7 +20,6 @@ const compareCost = 10
 
 export interface LintedPolicy {
   readonly found: Found[]
-  /** Whether all was decided. */
   readonly isComplete: boolean
 }
 
@@ -122,7 +121,6 @@ function metadataWithoutConnections(blocks: readonly Block[]): Found[] {
   return [finding('contradiction', metadata.place, words, { other: without.place })]
 }
 
-/** Fields that name every value there is. */
 function allValues(blocks: readonly Block[]): Found[] {
   const all = { resources: resourceTypes, operations: operationKinds }
   return (['resources', 'operations'] as const).flatMap((field) =>

@@ -9,7 +9,6 @@ const foldedCharsMax = 16 * 1024
 /** Ours: characters of a value that a pattern is matched against, so that the worst pattern stays within 30 ms. Past it: the value does not match. */
 const rpcValueCharsMax = 1024
 
-/** One entry of `rpcReqMatch`. */
 export interface RpcRule {
   /** As written in the policy; dots separate the parts. */
   readonly path: string

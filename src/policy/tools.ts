@@ -29,7 +29,6 @@ export function hasRpcRules(blocks: readonly Block[]): boolean {
   return blocks.some(({ rpc }) => rpc !== undefined)
 }
 
-/** True if a block restricts a call's arguments. */
 export function restrictsArguments(blocks: readonly Block[]): boolean {
   return blocks.some(({ rpc = [] }) => rpc.some(({ path }) => path.startsWith('params.arguments')))
 }

@@ -10,7 +10,6 @@ import type { AskedResource } from './asked-resource.ts'
 import type { Client } from './oauth-deps.ts'
 import { formTarget, isLoopbackUri } from './redirect-uris.ts'
 
-/** Days for which access can be allowed. */
 export const grantDays = [1, 30, 90] as const
 const daysAtFirst = 30
 
@@ -44,7 +43,6 @@ export function consentPage(base: string, asked: Asked, tools?: readonly Html[],
   const { client, redirectUri, session, context, resource } = asked
   const { namespace, connectionId, view, connection } = resource
   const state = connection?.stored.connection.status.state
-  // The request's own URL, query included.
   const action = `${base}/oauth/authorize${searchOf(context.request)}`
   const isSetUp = state !== 'auth_required' && state !== 'input_required'
   const path = `${namespace}/${connectionId}`

@@ -69,7 +69,6 @@ export function protectedResource(endpoints: Endpoints, resource: Resource): obj
   }
 }
 
-/** `takesDocuments`: whether client documents can be fetched, and so are announced. */
 export function authorizationServer({ issuer, base }: Endpoints, takesDocuments: boolean): object {
   return {
     issuer,

@@ -55,7 +55,6 @@ function withoutPort(uri: string): string {
   return uri.replace(/^(http:\/\/(?:\[[^\]]*\]|[^/?:]*)):\d{1,5}(?=[/?]|$)/, '$1')
 }
 
-/** The redirect URI with these parameters added to its own. */
 export function withParameters(uri: string, parameters: Readonly<Record<string, string>>): string {
   return `${uri}${uri.includes('?') ? '&' : '?'}${new URLSearchParams(parameters)}`
 }
