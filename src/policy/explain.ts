@@ -110,11 +110,7 @@ function* onRule(rule: RpcRule, { rpc = [] }: Block, request: Described, body: R
   const must = `must contain a match of ${pattern}`
   const isOther = (resource ?? 'connections') !== 'connections' || (operation ?? 'execute') !== 'execute'
   if (isOther) return allowed(`${path} of a message ${must}; the request is not a message`)
-  const missing = [
-    ...(resource === undefined ? ['resource'] : []),
-    ...(operation === undefined ? ['operation'] : []),
-    ...(message === undefined ? ['message'] : []),
-  ]
+  const missing: string[] = (['resource', 'operation', 'message'] as const).filter((one) => request[one] === undefined)
   if (message === undefined || missing.length > 0) return depends(`${path} ${must}`, missing)
   const isReply = !Object.hasOwn(message.body as object, 'method')
   if (isReply && rpc.every(isParamsRule))

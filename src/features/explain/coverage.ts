@@ -29,13 +29,8 @@ export async function coverTools(
 ): Promise<Coverage> {
   const subject = await readSubject(deps, context, given) // 400, 403, 404
   const { keyId, token } = context.caller
-  const binding = JSON.stringify([
-    'coverage',
-    keyId,
-    token?.jti,
-    Bun.SHA256.hash(JSON.stringify(given), 'hex'),
-    namespace,
-  ])
+  const digest = Bun.SHA256.hash(JSON.stringify(given), 'hex')
+  const binding = JSON.stringify(['coverage', keyId, token?.jti, digest, namespace])
   const from = cursor === undefined ? undefined : readCursor(openText(deps.cursorKey, cursor, binding))
   const examined = new Examined(deps.clock)
   const page: CoveredConnection[] = []

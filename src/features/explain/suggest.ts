@@ -116,14 +116,11 @@ async function policyOf(
   }
   const notes = [note('arguments-unknown', 'The record has no arguments, so the policy allows any.')]
   const [one, name] = uncalled([...connections].sort(), names, pairs)
-  const crossed = [
-    ...(one === undefined
-      ? []
-      : [`Each of the tools is allowed on each of the connections: ${one} with ${name} was not called.`]),
-    ...(namespaces.size * ids.size > connections.size
-      ? ['Each of the ids of connections is allowed in each of the namespaces.']
-      : []),
-  ]
+  const crossed: string[] = []
+  if (one !== undefined)
+    crossed.push(`Each of the tools is allowed on each of the connections: ${one} with ${name} was not called.`)
+  if (namespaces.size * ids.size > connections.size)
+    crossed.push('Each of the ids of connections is allowed in each of the namespaces.')
   if (crossed.length > 0) notes.push(note('cross-product', crossed.join(' ')))
   return { policy, notes }
 }
