@@ -1,11 +1,7 @@
 /** The arithmetic of counts (`Count` in store.ts), for every engine. */
 
-import { asBuffer } from './bytes.ts'
+import { textOf } from './bytes.ts'
 import { type Count, checkKey, type Entry, type Key } from './store.ts'
-
-function readCount(value: Uint8Array | undefined): number[] {
-  return value === undefined ? [] : asBuffer(value).toString('latin1').split(' ').map(Number)
-}
 
 /** The stored form of a count: decimals separated by spaces. */
 export function countBytes(numbers: readonly number[]): Uint8Array {
@@ -33,7 +29,7 @@ export function applyCounts(
 
 /** The new value, empty if all numbers are 0; undefined if a number that is raised would exceed its bound. */
 function applyCount(stored: Uint8Array | undefined, { add, most }: Count): Uint8Array | undefined {
-  const before = readCount(stored)
+  const before = stored === undefined ? [] : textOf(stored).split(' ').map(Number)
   const after = add.map((number, index) => (before[index] ?? 0) + number)
   const isFull = add.some((number, index) => number > 0 && (after[index] as number) > (most?.[index] ?? Infinity))
   if (isFull) return undefined

@@ -65,11 +65,9 @@ export const listingsVersionKey = keyOf('listingsVersion', '')
 /** The listings that were written last, with versions (`newListingVersions`). */
 export const listingChangesKey = keyOf('listingsVersion', 'changes')
 /** `00` to `ff`. */
-export const listingGroupOf = (qualifiedName: string): string => hexByte(Bun.hash.crc32(qualifiedName) & 0xff)
-export const listingGroups = Array.from({ length: 256 }, (_, group) => hexByte(group))
-function hexByte(byte: number): string {
-  return byte.toString(16).padStart(2, '0')
-}
+export const listingGroups = Array.from({ length: 256 }, (_, group) => Buffer.of(group).toString('hex'))
+export const listingGroupOf = (qualifiedName: string): string =>
+  listingGroups[Bun.hash.crc32(qualifiedName) & 0xff] as string
 /** All signing keys, sealed, in one value. */
 export const signingKeysKey = keyOf('signingKeys')
 

@@ -13,36 +13,20 @@ import { View } from '../model/view.ts'
 import { asBuffer } from './bytes.ts'
 import type { Key } from './store.ts'
 
-interface Row<Parts extends string> {
-  readonly letter: string
-  /** Names of the parts after the letter, which NUL separates in a key. */
-  readonly parts: Split<Parts>
-  /** The name in messages, with parts in braces. */
-  readonly name: string
-  /** As large as somebody makes it. Others are small: one read may take those of many callers. */
-  readonly isLarge: boolean
-  /** Made from another record; its value is empty. */
-  readonly isIndex: boolean
-  readonly schema: TSchema | undefined
-}
-
-type Split<Text extends string> = Text extends `${infer First} ${infer Rest}`
-  ? [First, ...Split<Rest>]
-  : Text extends ''
-    ? []
-    : [Text]
-
+/** `small`: one read may take those of many callers. `large`: as large as somebody makes it. `index`: of other records. */
 type Size = 'small' | 'large' | 'index'
 
-/** `parts`: names, separated by spaces. */
+/**
+ * `parts`: their names, which follow the letter in a key, separated by NUL. `name`: in messages, with parts in braces.
+ * The value of an index is empty.
+ */
 const row =
   (size: Size) =>
-  <const Parts extends string>(letter: string, parts: Parts, name: string, schema?: TSchema): Row<Parts> => ({
+  <const Parts extends readonly string[]>(letter: string, parts: Parts, name: string, schema?: TSchema) => ({
+    size,
     letter,
-    parts: parts.split(' ').filter((part) => part !== '') as Split<Parts>,
+    parts,
     name,
-    isLarge: size === 'large',
-    isIndex: size === 'index',
     schema,
   })
 
@@ -52,65 +36,65 @@ const index = row('index')
 
 export const recordKinds = {
   /** The first start creates the operator key. A later one finds this, and creates none. */
-  started: small('B', '', 'time of the first start'),
+  started: small('B', [], 'time of the first start'),
   /** Of the last server that ran on this store: the issuer (`iss`) of its tokens. */
-  baseUrl: small('U', '', 'base URL'),
-  directoryVersion: small('G', '', 'version of the directory'),
-  organization: small('o', 'organizationId', 'organization {organizationId}', Organization),
-  member: small('m', 'organizationId userId', 'member {organizationId}/{userId}'),
-  membership: index('v', 'userId organizationId', 'membership of {userId} in {organizationId}'),
-  namespace: small('n', 'namespace', 'namespace {namespace}', Namespace),
-  view: large('z', 'namespace name', 'view {namespace}/{name}', View),
+  baseUrl: small('U', [], 'base URL'),
+  directoryVersion: small('G', [], 'version of the directory'),
+  organization: small('o', ['organizationId'], 'organization {organizationId}', Organization),
+  member: small('m', ['organizationId', 'userId'], 'member {organizationId}/{userId}'),
+  membership: index('v', ['userId', 'organizationId'], 'membership of {userId} in {organizationId}'),
+  namespace: small('n', ['namespace'], 'namespace {namespace}', Namespace),
+  view: large('z', ['namespace', 'name'], 'view {namespace}/{name}', View),
   /** A link to the registry of a namespace, by a keyed hash of its secret (`features/registry`). */
-  registryLink: small('L', 'namespace digest', 'link to the registry of {namespace}'),
+  registryLink: small('L', ['namespace', 'digest'], 'link to the registry of {namespace}'),
   /** The version of an entry of a namespace's registry; view '' for the endpoint of the namespace. */
-  publishedEntry: small('H', 'namespace view', 'version of entry {view} in the registry of {namespace}'),
-  owned: index('q', 'ownerKind ownerId namespace', 'owner of namespace {namespace}'),
-  folded: index('N', 'folded namespace', 'name of namespace {namespace} in small letters'),
+  publishedEntry: small('H', ['namespace', 'view'], 'version of entry {view} in the registry of {namespace}'),
+  owned: index('q', ['ownerKind', 'ownerId', 'namespace'], 'owner of namespace {namespace}'),
+  folded: index('N', ['folded', 'namespace'], 'name of namespace {namespace} in small letters'),
   /** The namespace's record is gone, and some of its connections may not be yet. */
-  deletingNamespace: small('D', 'namespace', 'mark of namespace {namespace}, which is being deleted'),
+  deletingNamespace: small('D', ['namespace'], 'mark of namespace {namespace}, which is being deleted'),
   /**
    * When a namespace of this name was deleted last, or given to another owner (`ended-namespaces.ts`). A write that
    * makes a connection checks that it has not changed since the write was authorized: so none is left for the owner of
    * a namespace that is made later.
    */
-  endedNamespace: small('E', 'namespace', 'end of a namespace {namespace}'),
-  place: large('P', 'record', 'fixture of {record}'),
-  apiKey: small('k', 'keyId', 'API key {keyId}', ApiKey),
-  heldApiKey: index('K', 'userId keyId', 'API key {keyId} of {userId}'),
+  endedNamespace: small('E', ['namespace'], 'end of a namespace {namespace}'),
+  place: large('P', ['record'], 'fixture of {record}'),
+  apiKey: small('k', ['keyId'], 'API key {keyId}', ApiKey),
+  heldApiKey: index('K', ['userId', 'keyId'], 'API key {keyId} of {userId}'),
   /** Changes when somebody ends all console sessions of the key: those that began before are void. */
-  endedSessions: small('W', 'keyId', 'end of the console sessions of API key {keyId}'),
-  apiKeyDigest: small('h', 'digest', 'hash of an API key {digest}'),
-  server: large('s', 'qualifiedName', 'server {qualifiedName}', ServerDetail),
-  listing: large('t', 'group qualifiedName', 'listing of server {qualifiedName}', ServerListing),
-  listingGroupVersion: small('b', 'group', 'version of the listings of servers'),
-  listingsVersion: small('S', 'changes', 'version of the listings of servers'),
-  mock: large('a', 'server position', 'mock {server}/{position}', RecordedAnswer),
-  connection: large('c', 'namespace connectionId', 'connection {namespace}/{connectionId}', Connection),
+  endedSessions: small('W', ['keyId'], 'end of the console sessions of API key {keyId}'),
+  apiKeyDigest: small('h', ['digest'], 'hash of an API key {digest}'),
+  server: large('s', ['qualifiedName'], 'server {qualifiedName}', ServerDetail),
+  listing: large('t', ['group', 'qualifiedName'], 'listing of server {qualifiedName}', ServerListing),
+  listingGroupVersion: small('b', ['group'], 'version of the listings of servers'),
+  listingsVersion: small('S', ['changes'], 'version of the listings of servers'),
+  mock: large('a', ['server', 'position'], 'mock {server}/{position}', RecordedAnswer),
+  connection: large('c', ['namespace', 'connectionId'], 'connection {namespace}/{connectionId}', Connection),
   /** A connection's server and its sealed headers (`ConnectionPrivate`). Lists never read it. */
-  connectionPrivate: large('p', 'namespace connectionId', 'private part of connection {namespace}/{connectionId}'),
+  connectionPrivate: large('p', ['namespace', 'connectionId'], 'private part of connection {namespace}/{connectionId}'),
   /** The definitions that its server listed last (`features/endpoint/kept-lists.ts`). */
-  keptList: large('l', 'namespace connectionId', 'lists of connection {namespace}/{connectionId}'),
+  keptList: large('l', ['namespace', 'connectionId'], 'lists of connection {namespace}/{connectionId}'),
   /** Which definitions of its server somebody accepted (`features/pins/pin-record.ts`). */
-  pins: large('C', 'namespace connectionId', 'pins of connection {namespace}/{connectionId}'),
-  indexEntry: index('x', 'namespace connectionId', 'index entry of connection {namespace}/{connectionId}'),
-  connectionsVersion: small('g', 'namespace', 'version of the connections of {namespace}'),
-  usage: small('u', 'namespace', 'usage of namespace {namespace}'),
-  revocation: small('r', 'jti', 'revocation of token {jti}'),
-  expiring: large('e', 'expires digest', 'expiring record {digest}'),
-  grant: large('w', 'grantId', 'grant {grantId}'),
-  heldGrant: index('Q', 'userId grantId', 'grant {grantId} of {userId}'),
+  pins: large('C', ['namespace', 'connectionId'], 'pins of connection {namespace}/{connectionId}'),
+  indexEntry: index('x', ['namespace', 'connectionId'], 'index entry of connection {namespace}/{connectionId}'),
+  connectionsVersion: small('g', ['namespace'], 'version of the connections of {namespace}'),
+  usage: small('u', ['namespace'], 'usage of namespace {namespace}'),
+  revocation: small('r', ['jti'], 'revocation of token {jti}'),
+  expiring: large('e', ['expires', 'digest'], 'expiring record {digest}'),
+  grant: large('w', ['grantId'], 'grant {grantId}'),
+  heldGrant: index('Q', ['userId', 'grantId'], 'grant {grantId} of {userId}'),
   /** A client that registered itself here (RFC 7591). */
-  oauthClient: large('j', 'clientId', 'registered client {clientId}'),
+  oauthClient: large('j', ['clientId'], 'registered client {clientId}'),
   /** A registered client that nobody has signed in with yet. Its id begins with a time, so the oldest come first. */
-  unusedClient: large('i', 'clientId', 'registered client {clientId}'),
+  unusedClient: large('i', ['clientId'], 'registered client {clientId}'),
   /** A client that registered us as its client: by the hash of its issuer and our redirect URI. */
-  upstreamClient: large('d', 'digest', 'client at an authorization server {digest}'),
-  signingKeys: small('y', '', 'signing keys'),
-  fixturesManifest: large('f', 'part', 'list of the loaded fixtures'),
+  upstreamClient: large('d', ['digest'], 'client at an authorization server {digest}'),
+  signingKeys: small('y', [], 'signing keys'),
+  fixturesManifest: large('f', ['part'], 'list of the loaded fixtures'),
   /** If it is unchanged, the fixtures are not loaded again. */
-  fixturesDigest: small('F', '', 'list of the loaded fixtures'),
-  staged: large('A', '', 'list of namespaces that are being loaded'),
+  fixturesDigest: small('F', [], 'list of the loaded fixtures'),
+  staged: large('A', [], 'list of namespaces that are being loaded'),
 }
 
 export type RecordKind = keyof typeof recordKinds
@@ -135,13 +119,15 @@ const byLetter = new Map(kinds.map((kind) => [recordKinds[kind].letter.charCodeA
 /** The kind of a key; undefined for a letter that this version does not know. */
 const kindOf = ([letter = 0]: Key): RecordKind | undefined => byLetter.get(letter)
 
-const smallLetters = new Set([...byLetter].flatMap(([letter, kind]) => (recordKinds[kind].isLarge ? [] : [letter])))
+const smallLetters = new Set(
+  [...byLetter].flatMap(([letter, kind]) => (recordKinds[kind].size === 'large' ? [] : [letter])),
+)
 
 /** Whether the record of a key is of a small kind. */
 export const isSmall = ([letter = 0]: Key): boolean => smallLetters.has(letter)
 
 /** The kinds of the directory's indexes (`indexKeysOf` in directory-records.ts). */
-export const directoryIndexes = kinds.filter((kind) => recordKinds[kind].isIndex && kind !== 'indexEntry')
+export const directoryIndexes = kinds.filter((kind) => recordKinds[kind].size === 'index' && kind !== 'indexEntry')
 
 /** Whether a key is an entry of one of these indexes. */
 export const isDirectoryIndex = (key: Key): boolean => directoryIndexes.some((kind) => kind === kindOf(key))
