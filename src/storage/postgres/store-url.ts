@@ -32,7 +32,7 @@ const parameters = ['sslmode', 'sslrootcert', 'prepare'] as const
 const modes = ['disable', 'require', 'verify-full'] as const
 
 /** The address, or a text that says what is wrong with the URL; the text never has its password. */
-export function readAddress(url: string, readFile = (file: string) => readFileSync(file, 'utf8')): Address | string {
+export function readAddress(url: string): Address | string {
   const [, user = '', password = '', hostList = '', database = '', query = ''] = shape.exec(url) ?? []
   if (hostList === '') return 'must be like postgres://user@host:5432/database'
   const hosts = hostList.split(',').map(readHost)
@@ -45,7 +45,7 @@ export function readAddress(url: string, readFile = (file: string) => readFileSy
   }
   const prepare = given.get('prepare') ?? 'true'
   if (prepare !== 'true' && prepare !== 'false') return 'its prepare must be true or false'
-  const tls = readTls(given, hosts, readFile)
+  const tls = readTls(given, hosts)
   if (typeof tls === 'string') return tls
   try {
     return {
@@ -62,11 +62,7 @@ export function readAddress(url: string, readFile = (file: string) => readFileSy
 }
 
 /** On this machine's loopback nobody is in between, so that no certificate is asked for. */
-function readTls(
-  given: URLSearchParams,
-  hosts: readonly Host[],
-  readFile: (file: string) => string,
-): Address['tls'] | string {
+function readTls(given: URLSearchParams, hosts: readonly Host[]): Address['tls'] | string {
   const isLocal = hosts.every(isLoopback)
   const mode = given.get('sslmode') ?? (isLocal ? 'disable' : 'verify-full')
   const known = modes.find((name) => name === mode)
@@ -78,7 +74,7 @@ function readTls(
     return file === null ? { mode: known } : 'has an sslrootcert, which only verify-full reads'
   if (file === null) return { mode: known }
   try {
-    return { mode: known, authorities: readFile(file) }
+    return { mode: known, authorities: readFileSync(file, 'utf8') }
   } catch (error) {
     return `its sslrootcert cannot be read: ${(error as Error).message}`
   }
