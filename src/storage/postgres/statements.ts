@@ -3,7 +3,6 @@
  * until its outcome is certain (contract, 16.8).
  */
 
-import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../clock.ts'
 import { storeOutcomeMs, storePoolReserved, storeReadMs } from '../../limits.ts'
 import { type Committed, StoreError, type Write } from '../store.ts'
@@ -70,7 +69,7 @@ export function createStatements(primary: PrimaryWatch, wantsStandby: boolean, c
       requireOpen()
       const sentAt = clock.monotonic()
       const until = sentAt + storeOutcomeMs
-      const { statement, values } = commitCall({ id: randomBytes(16), wantsStandby }, write)
+      const { statement, values } = commitCall(wantsStandby, write)
       // Not sent yet, so surely not done.
       if (!(await commits.take(sentAt + storeReadMs)))
         throw new StoreError('unavailable', 'too many writes wait: try again')

@@ -145,8 +145,7 @@ function createWrites(
   { commit, transaction }: Pick<Statements, 'commit' | 'transaction'>,
   wantsStandby: boolean,
 ): Pick<Store, 'commit' | 'load'> {
-  const load = (write: Write) =>
-    transaction('BEGIN', (run) => loadWith(run, { id: randomBytes(16), wantsStandby }, write))
+  const load = (write: Write) => transaction('BEGIN', (run) => loadWith(run, wantsStandby, write))
 
   return {
     load,

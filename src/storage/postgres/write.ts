@@ -1,5 +1,6 @@
 /** Writes to PostgreSQL: a commit is one call of `postern_commit` (`schema.ts`), a load one transaction. */
 
+import { randomBytes } from 'node:crypto'
 import { postgresEntriesPerStatement } from '../../limits.ts'
 import { asBuffer } from '../bytes.ts'
 import { checksumOf } from '../checksum.ts'
@@ -18,25 +19,22 @@ const postgresBytesPerStatement = 8 * 2 ** 20
 /** Ours: milliseconds that PostgreSQL waits for the next statement of a load; meanwhile the writes of all replicas wait, and the process that loads may have stopped. Past it: PostgreSQL ends the load. */
 export const loadIdleMs = 10_000
 
-/** The facts that a commit states of itself. `id`: of its first sending, so that it is not done twice. */
-export interface CommitHead {
-  readonly id: Uint8Array
-  /** Whether it is refused where no synchronous standby is configured. */
-  readonly wantsStandby: boolean
-}
-
 const call =
   'SELECT kind, at FROM postern_commit($1, $2, $3, $4::bytea[], $5::bytea[], $6::bytea[], $7::text[], $8::text[], $9::bytea[], $10::bytea[], $11::bytea[], $12::bigint[])'
 
-/** The call of `postern_commit` for a small write; it may be sent more than once. Throws StoreError `too_large` for a key out of bounds. */
-export function commitCall({ id, wantsStandby }: CommitHead, write: Write) {
+/**
+ * The call of `postern_commit` for a small write, under an id of its own: it may be sent more than once, and is done
+ * once. `wantsStandby`: it is refused where no synchronous standby is configured. Throws StoreError `too_large` for a
+ * key out of bounds.
+ */
+export function commitCall(wantsStandby: boolean, write: Write) {
   const { checks = [], counts = [] } = write
   const [puts, deletes] = [[...(write.puts ?? [])], [...(write.deletes ?? [])]]
   for (const key of [...deletes, ...puts.map((entry) => entry.key), ...counts.map((count) => count.key)]) checkKey(key)
   return {
     statement: call,
     values: [
-      asBuffer(id),
+      randomBytes(16),
       schemaVersion,
       wantsStandby,
       bytesArray(checks.map(({ key }) => key)),
@@ -68,11 +66,11 @@ export function outcomeOf(rows: readonly CommitRow[]): Committed {
 }
 
 /** A write of any size, in a transaction that is open. Its puts and deletes are consumed in pieces. */
-export async function loadWith(run: Run, head: CommitHead, write: Write): Promise<Committed> {
+export async function loadWith(run: Run, wantsStandby: boolean, write: Write): Promise<Committed> {
   await run(`SET LOCAL idle_in_transaction_session_timeout = ${loadIdleMs}`)
   // Against commits of all replicas, which take a weaker lock of the table before they look at anything.
   await run('LOCK TABLE postern_records IN EXCLUSIVE MODE')
-  const { statement, values } = commitCall(head, { checks: write.checks ?? [], counts: write.counts ?? [] })
+  const { statement, values } = commitCall(wantsStandby, { checks: write.checks ?? [], counts: write.counts ?? [] })
   const checked = outcomeOf(await run<CommitRow>(statement, values))
   // Nothing was written then, and the caller's transaction ends as one that only read.
   if (!checked.ok) return checked
