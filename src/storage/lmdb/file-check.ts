@@ -47,15 +47,6 @@ function isWhole(descriptor: number): boolean {
   return true
 }
 
-/** The fields of a meta page that are checked. */
-interface Meta {
-  readonly pageSize: number
-  readonly lastPage: number
-  readonly transaction: bigint
-  /** Root pages of the free list and of the main database, which holds the roots of the named ones. */
-  readonly roots: readonly number[]
-}
-
 const pageHeaderBytes = 24
 const metaBytes = 0xa0
 const metaMagic = 0xbeefc0de
@@ -63,25 +54,26 @@ const metaMagic = 0xbeefc0de
 const noPage = 2n ** 64n - 1n
 
 /** The meta page of the last transaction; undefined if one of the two is invalid. */
-function readMeta(descriptor: number): Meta | undefined {
-  const metas: Meta[] = []
-  let pageSize = 0
-  for (const at of [0, 1]) {
-    const head = Buffer.alloc(metaBytes)
-    if (readSync(descriptor, head, 0, metaBytes, at * pageSize) < metaBytes) return undefined
-    if (head.readUInt32LE(0x18) !== metaMagic) return undefined
-    if (at === 0) pageSize = head.readUInt32LE(0x30)
-    if (pageSize < 512 || pageSize > 65_536) return undefined
-    const roots = [0x58, 0x88].map((place) => head.readBigUInt64LE(place))
-    metas.push({
-      pageSize,
-      lastPage: Number(head.readBigUInt64LE(0x90)),
-      transaction: head.readBigUInt64LE(0x98),
-      roots: roots.filter((root) => root !== noPage).map(Number),
-    })
-  }
-  const [first, second] = metas as [Meta, Meta]
+function readMeta(descriptor: number) {
+  const first = readMetaAt(descriptor, 0)
+  const second = first && readMetaAt(descriptor, first.pageSize)
+  if (first === undefined || second === undefined) return undefined
   return first.transaction > second.transaction ? first : second
+}
+
+function readMetaAt(descriptor: number, at: number) {
+  const head = Buffer.alloc(metaBytes)
+  if (readSync(descriptor, head, 0, metaBytes, at) < metaBytes) return undefined
+  const pageSize = head.readUInt32LE(0x30)
+  if (head.readUInt32LE(0x18) !== metaMagic || pageSize < 512 || pageSize > 65_536) return undefined
+  // Of the free list and of the main database, which holds the roots of the named ones.
+  const roots = [0x58, 0x88].map((place) => head.readBigUInt64LE(place))
+  return {
+    pageSize,
+    lastPage: Number(head.readBigUInt64LE(0x90)),
+    transaction: head.readBigUInt64LE(0x98),
+    roots: roots.filter((root) => root !== noPage).map(Number),
+  }
 }
 
 const branchFlag = 0x01
