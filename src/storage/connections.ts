@@ -146,12 +146,8 @@ export async function findRecords(
 export function decoded(record: ConnectionRecord | undefined): StoredConnection | undefined {
   if (record === undefined) return undefined
   const { bytes, privateBytes } = record
-  return { connection: readConnection(bytes), privatePart: readPrivate(privateBytes), bytes, privateBytes }
-}
-
-/** Decodes a stored private part; one that is not there is empty. */
-function readPrivate(bytes: Uint8Array | undefined): ConnectionPrivate {
-  return bytes === undefined ? {} : (JSON.parse(textOf(bytes)) as ConnectionPrivate)
+  const privatePart = (privateBytes === undefined ? {} : JSON.parse(textOf(privateBytes))) as ConnectionPrivate
+  return { connection: readConnection(bytes), privatePart, bytes, privateBytes }
 }
 
 /** The bytes that a connection adds to its namespace's usage. */
@@ -261,20 +257,16 @@ export function deletionOf(namespace: string, connections: readonly StoredConnec
     changes.push(change)
     deletes.push(...more)
   }
+  const bytes = changes.reduce((sum, { counts: [usage] = [] }) => sum + (usage?.add[1] ?? 0), 0)
   const write: Write = {
     checks: changes.flatMap(({ checks = [] }) => checks),
     // In order, so that the store reads and writes each part of the index once.
     deletes: deletes.sort(Buffer.compare),
-    counts: [usageCount(namespace, { connections: -changes.length, bytes: addedBy(changes) })],
+    counts: [usageCount(namespace, { connections: -changes.length, bytes })],
     puts: [newConnectionsVersion(namespace)],
     fromReserve: 'deletion',
   }
   return { write, deleted: connections.slice(0, changes.length) }
-}
-
-/** The bytes that these writes add to a usage. */
-function addedBy(changes: readonly Write[]): number {
-  return changes.reduce((sum, { counts: [usage] = [] }) => sum + (usage?.add[1] ?? 0), 0)
 }
 
 /** The new version. Every write that changes a namespace's connections must put it. */

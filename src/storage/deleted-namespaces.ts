@@ -57,7 +57,11 @@ export async function removeDeleted(
       if (!(await isStillMarked())) return
       isEmpty = found.length === 0
       if (isEmpty) await store.commit({ checks: [check], deletes: [versionKey], fromReserve: 'deletion' })
-      else await removeSome(store, namespace, found, onRemoved)
+      else {
+        const { write, deleted } = deletionOf(namespace, found)
+        if (!(await store.commit(write)).ok) continue
+        for (const one of deleted) await onRemoved({ namespace, connectionId: one.connection.connectionId }, one)
+      }
     } finally {
       leave()
     }
@@ -79,17 +83,6 @@ async function firstConnections(store: Store, namespace: string): Promise<Stored
     if (one !== undefined) found.push(one)
   }
   return found
-}
-
-async function removeSome(
-  store: Store,
-  namespace: string,
-  found: readonly StoredConnection[],
-  onRemoved: Removal['onRemoved'],
-): Promise<void> {
-  const { write, deleted } = deletionOf(namespace, found)
-  if (!(await store.commit(write)).ok) return
-  for (const one of deleted) await onRemoved({ namespace, connectionId: one.connection.connectionId }, one)
 }
 
 /** Continues deletions that were interrupted: at start, and every hour. */
