@@ -4,15 +4,9 @@
  * user gains nothing.
  */
 
-/** Somebody who holds a part of an allowance: an API key or a token, as `Caller` has it, a ticket, or a stranger. */
-export interface Holder {
-  /** The id of the API key. */
-  readonly keyId: string
-  /** The id of the first token of the family, or of the API key if it is used directly. */
-  readonly family: string
-  /** The user of the key; `organization:ID` for an organization's. Left out where there is no user. */
-  readonly userId?: string
-}
+import type { Holder } from '../storage/store.ts'
+
+export type { Holder }
 
 /** The name of the owner. Where there is no user it begins with NUL, which no user's id does. */
 export function ownerOf({ keyId, userId }: Holder): string {

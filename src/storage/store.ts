@@ -49,10 +49,13 @@ export interface Count {
   readonly most?: readonly number[]
 }
 
-/** A key or a token, as `Holder` has it (`fairness/owner.ts`). */
-export interface WriteHolder {
+/** Somebody who holds a part of what is shared: an API key or a token, as `Caller` has it, a ticket, or a stranger. */
+export interface Holder {
+  /** The id of the API key. */
   readonly keyId: string
+  /** The id of the first token of the family, or of the API key if it is used directly. */
   readonly family: string
+  /** The user of the key; `organization:ID` for an organization's. Left out where there is no user. */
   readonly userId?: string
 }
 
@@ -69,7 +72,7 @@ export interface Write {
    */
   readonly fromReserve?: 'revocation' | 'deletion' | undefined
   /** On whose behalf it is, where many may be: each has its part of the reserved space. */
-  readonly holder?: WriteHolder | undefined
+  readonly holder?: Holder | undefined
 }
 
 /**

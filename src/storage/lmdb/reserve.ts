@@ -4,7 +4,7 @@
  * token may use up what the owner's others need to revoke it.
  */
 
-import { StoreError, type WriteHolder } from '../store.ts'
+import { type Holder, StoreError } from '../store.ts'
 
 /** Ours: revocations of one owner while the disk is nearly full and deletions get 503; each revocation writes about ten kilobytes. An API key and its tokens together get at most half of what the owner's other keys leave; a token, with those minted from it, gets at most half of what the rest of that key's part still has. A request with the API key itself can always make `keyRevocationsMin` revocations. Past it: 503. */
 export const scarceRevocationsMax = 50
@@ -14,14 +14,14 @@ export const keyRevocationsMin = 2
 export type Reserve = ReturnType<typeof createReserve>
 
 /** A command, which has no key. */
-const command: WriteHolder = { keyId: '', family: '' }
+const command: Holder = { keyId: '', family: '' }
 
 export function createReserve() {
   /** By owner; by owner and key; by owner, key and family. */
   const taken = new Map<string, number>()
   return {
     /** Throws StoreError `unavailable` if the holder has had its part. */
-    take({ keyId, family, userId = keyId }: WriteHolder = command): void {
+    take({ keyId, family, userId = keyId }: Holder = command): void {
       const names = [userId, `${userId}\0${keyId}`, `${userId}\0${keyId}\0${family}`]
       const [ofOwner = 0, ofKey = 0, own = 0] = names.map((name) => taken.get(name) ?? 0)
       const room = Math.ceil((scarceRevocationsMax - (ofOwner - ofKey)) / 2)

@@ -7,7 +7,7 @@ import { openBytes, openRoot } from '../../../src/storage/lmdb/root.ts'
 import { scanStore } from '../../../src/storage/lmdb/scan.ts'
 import type { PackedKinds } from '../../../src/storage/lmdb/segments.ts'
 import { openLmdbStore } from '../../../src/storage/lmdb/store.ts'
-import { type Range, type Store, StoreError, type WriteHolder } from '../../../src/storage/store.ts'
+import { type Holder, type Range, type Store, StoreError } from '../../../src/storage/store.ts'
 import { openMemoryStore } from '../../support/memory-store.ts'
 import { workplace } from '../../support/workplace.ts'
 import { storeConformance } from '../conformance.ts'
@@ -95,7 +95,7 @@ test('the last of the disk is divided: one owner’s revocations leave room for 
   const store = openLmdbStore(place.folder, undefined, () => free)
   const puts = [{ key: Buffer.from('r'), value: Buffer.from('1') }]
   /** How often somebody may revoke something, until it is refused. */
-  const timesOf = async (holder: WriteHolder | undefined) => {
+  const timesOf = async (holder: Holder | undefined) => {
     for (let times = 0; ; times += 1) {
       const committed = store.commit({ puts, fromReserve: 'revocation', holder })
       const text = await committed.then(() => '').catch((error: Error) => error.message)
