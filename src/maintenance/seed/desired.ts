@@ -108,7 +108,7 @@ export async function desiredEntries(store: Store, fixtures: Fixtures, options: 
 }
 
 /** The kind of what was made over HTTP in a namespace, if anything was: it is not for another owner. */
-async function madeOverHttpIn(store: Store, namespace: string, isFromFixture: DesiredOptions['isFromFixture']) {
+export async function madeOverHttpIn(store: Store, namespace: string, isFromFixture: DesiredOptions['isFromFixture']) {
   const own = keyOf('server', namespace)
   if (!isFromFixture(latin1Key(own)) && (await store.get(own)) !== undefined) return 'server'
   const ranges = { connection: prefixOf('connection', namespace), view: prefixOf('view', namespace) }

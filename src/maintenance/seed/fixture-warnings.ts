@@ -10,7 +10,7 @@ import { didYouMean } from '../../schema/near-name.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 import { hostOf, refusalOf } from '../../upstream/addresses.ts'
 import type { FixtureFile } from './fixture-schema.ts'
-import { type FixtureProblem, recordAt } from './problem.ts'
+import { type FixtureProblem, positionIn } from './problem.ts'
 import type { SourceFile } from './source-files.ts'
 
 /**
@@ -20,7 +20,7 @@ import type { SourceFile } from './source-files.ts'
 export function fixtureWarnings(sources: readonly SourceFile[]): FixtureProblem[] {
   /** Users who are a member of an organization or own a namespace. */
   const users = new Set<string>()
-  const keys: { readonly file: string; readonly place: string; readonly record: string; readonly userId: string }[] = []
+  const keys: (Omit<FixtureProblem, 'message'> & { readonly userId: string })[] = []
   const doubts: FixtureProblem[] = []
   /** The refusal of each origin: a thousand connections may share one. */
   const origins = new Map<string, string | undefined>()
@@ -30,16 +30,14 @@ export function fixtureWarnings(sources: readonly SourceFile[]): FixtureProblem[
     for (const { members } of document.organizations ?? []) for (const { userId } of members) users.add(userId)
     for (const namespace of document.namespaces ?? []) if ('userId' in namespace) users.add(namespace.userId)
     for (const [index, { userId, operator }] of (document.apiKeys ?? []).entries()) {
-      const place = `apiKeys[${index}].userId`
-      if (operator !== true) keys.push({ file, place, record: recordAt(document, place) ?? '', userId })
+      if (operator !== true) keys.push({ ...positionIn(file, document, `apiKeys[${index}].userId`), userId })
     }
     for (const [index, { mcpUrl, mock }] of (document.connections ?? []).entries()) {
       if (typeof mcpUrl !== 'string' || mock?.enabled === true) continue
       const origin = URL.canParse(mcpUrl) ? new URL(mcpUrl).origin : mcpUrl
       if (!origins.has(origin)) origins.set(origin, refusalOfUrl(origin))
       const message = origins.get(origin)
-      const place = `connections[${index}].mcpUrl`
-      if (message !== undefined) doubts.push({ file, place, record: recordAt(document, place), message })
+      if (message !== undefined) doubts.push({ ...positionIn(file, document, `connections[${index}].mcpUrl`), message })
     }
   }
   for (const { userId, ...where } of keys) {

@@ -36,7 +36,7 @@ const naming: Readonly<Record<string, readonly string[]>> = {
  * The name of the record at a place like `connections[13].mcpUrl`. Undefined if it has none, or one that is too long.
  * `document` may be invalid, so nothing about its shape is assumed.
  */
-export function recordAt(document: unknown, place: string): string | undefined {
+function recordAt(document: unknown, place: string): string | undefined {
   const [, kind = '', index = ''] = /^([A-Za-z]+)\[(\d+)\]/.exec(place) ?? []
   const fields = Object.hasOwn(naming, kind) ? naming[kind] : undefined
   if (fields === undefined || typeof document !== 'object' || document === null) return undefined

@@ -7,12 +7,10 @@ import { namespacesPerRead } from '../../limits.ts'
 import { organizationUserId } from '../../model/names.ts'
 import { indexKeysOf } from '../../storage/directory-records.ts'
 import { everyKey } from '../../storage/every-entry.ts'
-import { keyOf, latin1Key, ownedBy, prefixOf, prefixRange, serversIn } from '../../storage/keys.ts'
+import { keyOf, latin1Key, ownedBy, prefixOf, prefixRange } from '../../storage/keys.ts'
 import { parseKey } from '../../storage/record-kinds.ts'
 import type { Key, Store } from '../../storage/store.ts'
-
-/** Besides servers, whose keys begin with another part. */
-const madeInNamespaces = ['connection', 'view', 'registryLink'] as const
+import { madeOverHttpIn } from './desired.ts'
 
 const heldBy = (organizationId: string) => prefixOf('heldApiKey', organizationUserId(organizationId))
 
@@ -38,13 +36,9 @@ export async function retainInUse(store: Store, going: Set<string>): Promise<str
     const parsed = parseKey(key)
     if (parsed?.kind !== 'namespace') continue
     const { namespace } = parsed
-    const own = keyOf('server', namespace)
-    const hasServers =
-      ((await store.get(own)) !== undefined && !going.has(latin1Key(own))) ||
-      (await hasOther(serversIn(namespace), latin1Key))
-    let isInUse = hasServers
-    for (const kind of madeInNamespaces) isInUse ||= await hasOther(prefixOf(kind, namespace), latin1Key)
-    if (isInUse) await stay(key, `namespace ${namespace}`)
+    const made = await madeOverHttpIn(store, namespace, (name) => going.has(name))
+    if (made !== undefined || (await hasOther(prefixOf('registryLink', namespace), latin1Key)))
+      await stay(key, `namespace ${namespace}`)
   }
   // After the namespaces: one that stays needs its organization.
   for (const key of keys) {
