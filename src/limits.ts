@@ -26,8 +26,6 @@ export const revocationRetentionSeconds = 7 * 24 * 60 * 60
 
 // Directory and catalogue
 
-/** Ours: names of namespaces that one read of the store returns. Past it: postern reads the rest in further reads. */
-export const namespacesPerRead = 1000
 /** Contract 10.1: namespaces on a page. Past it: 400. */
 export const namespacesPageMax = 50
 /** Contract 10.3: namespaces that a user may own before postern refuses to create another. Past it: 403. */
@@ -48,8 +46,6 @@ export const importedServersMax = 500
 export const listPageMax = 100
 /** Ours: members of an organization; one write removes an organization with all its members. Past it: 403. */
 export const organizationMembersMax = 10_000
-/** Ours: members of an organization that one read of the store returns. Past it: postern reads the rest in further reads. */
-export const membersPerRead = 1000
 /** Contract 9.2: servers on a page. Past it: 400. */
 export const serversPageMax = 100
 /** Contract 9.2: servers on a page without `pageSize`. Past it: further servers are on the next page. */
@@ -127,8 +123,8 @@ export const setupTicketSeconds = 60 * 60
 export const attemptSeconds = 10 * 60
 /** Ours: characters of a client id, a client secret or a scope that a connection is given. Past it: 400. */
 export const oauthTextCharsMax = 2000
-/** Ours: grants or clients that one read of the store returns. Past it: postern reads the rest in further reads. */
-export const grantsPerRead = 200
+/** Ours: grants or clients that one write ends. Past it: postern ends the rest in further writes. */
+export const grantsPerWrite = 200
 
 // Policies
 

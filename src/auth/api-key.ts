@@ -18,9 +18,6 @@ import { directoryVersionKey, keyOf, prefixOf } from '../storage/keys.ts'
 import type { Entry, Key, Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 
-/** API keys read at once for a list of all. Past it: the next read. */
-export const apiKeysPerRead = 1000
-
 export function newApiKey(): string {
   return `pst_${randomBytes(32).toString('base64url')}`
 }
@@ -67,7 +64,7 @@ export async function findApiKey(store: Pick<Store, 'get'>, digest: string): Pro
 
 /** All keys, revoked ones included, oldest first. `slices`: those of a request. */
 export async function listApiKeys(store: Store, slices?: Slices): Promise<ApiKey[]> {
-  const all = everyEntry(store, prefixOf('apiKey'), apiKeysPerRead, slices)
+  const all = everyEntry(store, prefixOf('apiKey'), slices)
   return (await Array.fromAsync(all, ({ value }) => readApiKey(value))).sort(olderFirst)
 }
 

@@ -7,7 +7,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { olderFirst } from '../clock.ts'
 import type { Allowance } from '../fairness/allowance.ts'
 import type { Holder } from '../fairness/owner.ts'
-import { accessTokenSeconds, grantsPerRead, usedClientSeconds, userClientsMax, userGrantsMax } from '../limits.ts'
+import { accessTokenSeconds, grantsPerWrite, usedClientSeconds, userClientsMax, userGrantsMax } from '../limits.ts'
 import { createdAtOf, type Namespace } from '../model/organization.ts'
 import type { ServiceTokenClaims } from '../model/token.ts'
 import { nextTurn } from '../next-turn.ts'
@@ -141,7 +141,7 @@ async function endGrants(
   allowance?: Allowance,
 ): Promise<string[]> {
   const ended: string[] = []
-  for (const some of piecesOf(grantIds, { most: grantsPerRead })) {
+  for (const some of piecesOf(grantIds, { most: grantsPerWrite })) {
     const end = () => endSome(store, some, { nowSeconds, holder: allowance?.holder })
     ended.push(...(await (allowance?.changeDirectory(end, 'removal') ?? end())))
   }
@@ -219,7 +219,7 @@ export async function listGrants(
 }
 
 async function* allGrants(store: Store, allowance: Allowance | undefined): AsyncGenerator<Uint8Array> {
-  for await (const { value } of everyEntry(store, prefixOf('grant'), grantsPerRead, allowance?.slices())) yield value
+  for await (const { value } of everyEntry(store, prefixOf('grant'), allowance?.slices())) yield value
 }
 
 /** Grants that are read together: a grant of 200 tools has 12 kB, and each read asks a database. */
@@ -227,7 +227,7 @@ const grantsAtOnce = 20
 
 async function* grantsOf(store: Store, userId: string, allowance?: Allowance): AsyncGenerator<Uint8Array> {
   const prefix = prefixOf('heldGrant', userId)
-  const held = everyKey(store, prefix, grantsPerRead, allowance?.slices())
+  const held = everyKey(store, prefix, allowance?.slices())
   const keys = await Array.fromAsync(held, (key) => keyOf('grant', idOfKey(prefix, key)))
   for (const some of piecesOf(keys, { most: grantsAtOnce }))
     for (const value of await store.getMany(some)) if (value !== undefined) yield value
@@ -241,13 +241,13 @@ export async function sweepGrants(store: Store, nowSeconds: number): Promise<str
   const gone: Key[] = []
   const liveGrants: Dated[] = []
   const liveClients: Dated[] = []
-  for await (const { key, value } of everyEntry(store, prefixOf('grant'), grantsPerRead)) {
+  for await (const { key, value } of everyEntry(store, prefixOf('grant'))) {
     const { grantId, userId, createdAt, expires } = readGrant(value)
     if (expires <= nowSeconds) gone.push(key, keyOf('heldGrant', userId, grantId))
     else liveGrants.push({ userId, id: grantId, time: Date.parse(createdAt) })
   }
   const clients = prefixOf('oauthClient')
-  for await (const { key, value } of everyEntry(store, clients, grantsPerRead)) {
+  for await (const { key, value } of everyEntry(store, clients)) {
     const { userId, usedAt = 0 } = readClient(value)
     if (usedAt + usedClientSeconds <= nowSeconds) gone.push(key)
     else if (userId !== undefined) liveClients.push({ userId, id: idOfKey(clients, key), time: usedAt })
@@ -257,7 +257,7 @@ export async function sweepGrants(store: Store, nowSeconds: number): Promise<str
       .flat()
       .map((id) => keyOf('oauthClient', id)),
   )
-  while (gone.length > 0) await store.commit({ deletes: gone.splice(0, grantsPerRead), fromReserve: 'revocation' })
+  while (gone.length > 0) await store.commit({ deletes: gone.splice(0, grantsPerWrite), fromReserve: 'revocation' })
   const ended: string[] = []
   for (const ids of olderThanLast(liveGrants, userGrantsMax)) ended.push(...(await endGrants(store, ids, nowSeconds)))
   return ended

@@ -1,7 +1,6 @@
 /** Which namespaces a caller may access, and which it manages (contract, 2.6). No policies here. */
 
 import { type Allowance, allowanceOf } from '../fairness/allowance.ts'
-import { namespacesPerRead } from '../limits.ts'
 import type { Namespace } from '../model/organization.ts'
 import { everyKey } from '../storage/every-entry.ts'
 import { idOfKey, ownedBy, prefixOf } from '../storage/keys.ts'
@@ -95,7 +94,7 @@ export async function namesUnder(
 ): Promise<string[]> {
   const names: string[] = []
   const slices = allowance?.slices()
-  for await (const key of everyKey(store, prefix, namespacesPerRead, slices)) names.push(idOfKey(prefix, key))
+  for await (const key of everyKey(store, prefix, slices)) names.push(idOfKey(prefix, key))
   allowance?.spendRead(nameReadBytes * names.length)
   return names
 }

@@ -25,17 +25,17 @@ export function revocationOfToken(jti: string, { exp, nowSeconds }: Times) {
   return { checks: [], puts: [revocationEntry(jti, until)], fromReserve: 'revocation' } as const
 }
 
-/** Revocations that are read, and deleted, at a time. Past it: the rest in further reads. */
-const revocationsPerRead = 400
+/** Revocations that are deleted at a time. Past it: the rest in further writes. */
+const revocationsPerWrite = 400
 
 /** Deletes the revocations of tokens that expired long ago. */
 export async function sweepRevocations(store: Store, nowSeconds: number): Promise<void> {
   const old: Key[] = []
   const forget = (least: number) =>
     old.length > least && store.commit({ deletes: old.splice(0), fromReserve: 'revocation' })
-  for await (const { key, value } of everyEntry(store, prefixOf('revocation'), revocationsPerRead)) {
+  for await (const { key, value } of everyEntry(store, prefixOf('revocation'))) {
     if (readRevocation(value) + revocationRetentionSeconds < nowSeconds) old.push(key)
-    await forget(revocationsPerRead)
+    await forget(revocationsPerWrite)
   }
   await forget(0)
 }

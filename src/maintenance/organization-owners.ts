@@ -1,6 +1,5 @@
 /** The owners of an organization, for code that brings records of it: fixtures and imports. */
 
-import { membersPerRead } from '../limits.ts'
 import { readRole } from '../storage/directory-records.ts'
 import { everyEntry } from '../storage/every-entry.ts'
 import { prefixOf } from '../storage/keys.ts'
@@ -14,7 +13,7 @@ export async function belongsToOthers(
 ): Promise<boolean> {
   const prefix = prefixOf('member', organizationId)
   let hasOwner = false
-  for await (const { key, value } of everyEntry(store, prefix, membersPerRead)) {
+  for await (const { key, value } of everyEntry(store, prefix)) {
     if (readRole(value) !== 'owner') continue
     if (owners.has(Buffer.from(key).toString('utf8', prefix.length))) return false
     hasOwner = true

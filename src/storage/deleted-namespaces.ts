@@ -17,8 +17,6 @@ import { checkOf } from './versions.ts'
 const readAtOnceMax = 25
 /** Bytes of connections that are parsed for one write, beyond the first connection. Past it: as for `readAtOnceMax`. */
 const parsedBytesMax = 128 * 1024
-/** Marks that are read at once. Past it: the next read. */
-const marksPerRead = 100
 
 /** Removals share the event loop: each writes when it has a place, one write at a time. */
 export interface Removal {
@@ -88,5 +86,5 @@ async function firstConnections(store: Store, namespace: string): Promise<Stored
 /** Continues deletions that were interrupted: at start, and every hour. */
 export async function removeAllDeleted(store: Store, removal: Removal): Promise<void> {
   const marks = prefixOf('deletingNamespace')
-  for await (const key of everyKey(store, marks, marksPerRead)) await removeDeleted(store, idOfKey(marks, key), removal)
+  for await (const key of everyKey(store, marks)) await removeDeleted(store, idOfKey(marks, key), removal)
 }

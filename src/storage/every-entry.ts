@@ -5,6 +5,7 @@
 
 import { nextTurn } from '../next-turn.ts'
 import { prefixRange } from './keys.ts'
+import { isSmall } from './record-kinds.ts'
 import type { Entry, Key, Store } from './store.ts'
 
 interface Slices {
@@ -12,19 +13,24 @@ interface Slices {
   next(): Promise<void>
 }
 
+/** Keys, or entries of a small kind, that one read returns. Past it: the next read. */
+export const smallPerRead = 1000
+/** Entries of a kind that may be large. Past it: as for `smallPerRead`. */
+const largePerRead = 100
+
 /** In key order. Each page is a snapshot of its own. `slices`: those of a request; left out, others go first each time. */
 export async function* everyEntry(
   store: Pick<Store, 'range'>,
   prefix: Key,
-  perRead: number,
   slices: Slices = alwaysOver,
 ): AsyncGenerator<Entry> {
   let { gte, lt } = prefixRange(prefix)
-  for (let more = true; more; ) {
-    const page = await store.range({ gte, lt, limit: perRead })
-    yield* page.entries
-    gte = after(page.entries.at(-1)?.key ?? gte)
-    more = page.more
+  const limit = isSmall(prefix) ? smallPerRead : largePerRead
+  for (let isMore = true; isMore; ) {
+    const { entries, more } = await store.range({ gte, lt, limit })
+    yield* entries
+    gte = after(entries.at(-1)?.key ?? gte)
+    isMore = more
     if (more && slices.isOver) await slices.next()
   }
 }
@@ -33,15 +39,14 @@ export async function* everyEntry(
 export async function* everyKey(
   store: Pick<Store, 'keys'>,
   prefix: Key,
-  perRead: number,
   slices: Slices = alwaysOver,
 ): AsyncGenerator<Key> {
   let { gte, lt } = prefixRange(prefix)
-  for (let more = true; more; ) {
-    const page = await store.keys({ gte, lt, limit: perRead })
-    yield* page.keys
-    gte = after(page.keys.at(-1) ?? gte)
-    more = page.more
+  for (let isMore = true; isMore; ) {
+    const { keys, more } = await store.keys({ gte, lt, limit: smallPerRead })
+    yield* keys
+    gte = after(keys.at(-1) ?? gte)
+    isMore = more
     if (more && slices.isOver) await slices.next()
   }
 }

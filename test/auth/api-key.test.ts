@@ -1,14 +1,8 @@
 import { describe, expect, test } from 'bun:test'
-import {
-  apiKeyDigest,
-  apiKeysPerRead,
-  createApiKey,
-  listApiKeys,
-  newApiKey,
-  revokeApiKey,
-} from '../../src/auth/api-key.ts'
+import { apiKeyDigest, createApiKey, listApiKeys, newApiKey, revokeApiKey } from '../../src/auth/api-key.ts'
 import type { ApiKey } from '../../src/model/organization.ts'
 import { apiKeyEntry, readApiKey } from '../../src/storage/directory-records.ts'
+import { smallPerRead } from '../../src/storage/every-entry.ts'
 import { keyOf } from '../../src/storage/keys.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { openMemoryStore } from '../support/memory-store.ts'
@@ -59,7 +53,7 @@ test('a credential is looked up by its keyed digest and compared with nothing, s
 
 test('a list of keys has all of them, however many are read at once', async () => {
   const store = openMemoryStore()
-  const count = 2 * apiKeysPerRead + 1
+  const count = 2 * smallPerRead + 1
   const record = (i: number): ApiKey => ({
     keyId: `key_${String(i).padStart(6, '0')}`,
     name: null,

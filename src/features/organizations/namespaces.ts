@@ -38,7 +38,6 @@ import type { Store } from '../../storage/store.ts'
 import { newVersion } from '../../storage/versions.ts'
 import { within } from '../../within.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
-import { viewsMax } from './views.ts'
 
 /** Milliseconds that a deletion waits for the removal of its connections. Past it: the rest is removed afterwards. */
 export const deletionAnswerMs = 10_000
@@ -125,7 +124,7 @@ async function deleteNamespace(deps: OrganizationDeps, request: Request): Promis
     if (await hasServers(store, namespace)) throw conflict(`The namespace ${namespace} has servers: delete them first`)
     const deletes = [key, ...indexKeysOf({ key, value })]
     for (const kind of ['view', 'registryLink', 'publishedEntry'] as const)
-      for await (const part of everyKey(store, prefixOf(kind, namespace), viewsMax)) deletes.push(part)
+      for await (const part of everyKey(store, prefixOf(kind, namespace))) deletes.push(part)
     // Random: a deletion under way must not take a later one for itself.
     const mark = newVersion(keyOf('deletingNamespace', namespace))
     return { write: { deletes, puts: [mark], fromReserve: 'deletion' }, result: namespace }

@@ -13,7 +13,7 @@ import { handlersOf } from '../../http/handler.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { doneResponse, privateJson, wholeResponse } from '../../http/respond.ts'
-import { membersPerRead, organizationMembersMax } from '../../limits.ts'
+import { organizationMembersMax } from '../../limits.ts'
 import type { AuditEvent } from '../../model/audit-event.ts'
 import { OrganizationId, organizationUserId, UserId } from '../../model/names.ts'
 import {
@@ -244,7 +244,7 @@ const bytesOfMembers = (count: number) => count * 1000
 /** In the order of their ids. */
 async function* everyMember(store: Store, organizationId: string, slices?: Slices): AsyncGenerator<Member> {
   const prefix = prefixOf('member', organizationId)
-  for await (const { key, value } of everyEntry(store, prefix, membersPerRead, slices))
+  for await (const { key, value } of everyEntry(store, prefix, slices))
     yield { userId: Buffer.from(key).toString('utf8', prefix.length), role: readRole(value) }
 }
 
@@ -307,7 +307,7 @@ async function requireRoomForMember(store: Store, request: Request, organization
   const prefix = prefixOf('member', organizationId)
   const countMembers = async () => {
     let counted = 0
-    for await (const _ of everyKey(store, prefix, membersPerRead, allowance.slices())) counted += 1
+    for await (const _ of everyKey(store, prefix, allowance.slices())) counted += 1
     return counted
   }
   const count = await allowance.readRecords(countMembers, bytesOfMembers)

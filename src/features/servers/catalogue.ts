@@ -30,8 +30,6 @@ import { readVersion, versionText } from '../../storage/versions.ts'
 import { createCounts, createSearchedWords } from './searched-words.ts'
 import { registryFactsOf } from './to-server-json.ts'
 
-/** Listings of servers read from the store at once. Past it: in several reads. */
-const listingsPerRead = 100
 /** Characters taken into the search index in one turn, of two milliseconds. Past it: others have their turn first. */
 const searchedCharsPerTurn = 8_000
 
@@ -151,7 +149,7 @@ export class Catalogue {
     const known = this.#hashes[group] as Map<string, bigint>
     const there = new Set<string>()
     const prefix = prefixOf('listing', listingGroups[group] as string)
-    for await (const { key, value } of everyEntry(this.#store, prefix, listingsPerRead)) {
+    for await (const { key, value } of everyEntry(this.#store, prefix)) {
       const name = idOfKey(prefix, key)
       there.add(name)
       await this.#takeIn(name, value, known, update)

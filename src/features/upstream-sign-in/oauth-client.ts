@@ -7,7 +7,7 @@ import { secondsOf } from '../../clock.ts'
 import { namespaceFull } from '../../errors.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { isLocalUrl } from '../../http/guard.ts'
-import { grantsPerRead } from '../../limits.ts'
+import { grantsPerWrite } from '../../limits.ts'
 import type { ConnectionRef, GivenClient } from '../../model/connection.ts'
 import { cutText } from '../../schema/cut-text.ts'
 import { parseForeign } from '../../schema/json.ts'
@@ -135,12 +135,12 @@ export async function forgetClient(
 /** Forgets the oldest clients past `upstreamClientsMax`: an MCP server can name any issuer. */
 export async function sweepUpstreamClients(store: Pick<Store, 'range' | 'commit'>): Promise<void> {
   const all: { readonly key: Key; readonly madeAt: number }[] = []
-  for await (const { key, value } of everyEntry(store, prefixOf('upstreamClient'), grantsPerRead))
+  for await (const { key, value } of everyEntry(store, prefixOf('upstreamClient')))
     all.push({ key, madeAt: keptIn(value).madeAt })
   const excess = Math.max(0, all.length - upstreamClientsMax)
   const gone = all.sort((one, other) => one.madeAt - other.madeAt).slice(0, excess)
   while (gone.length > 0) {
-    await store.commit({ deletes: gone.splice(0, grantsPerRead).map(({ key }) => key), fromReserve: 'revocation' })
+    await store.commit({ deletes: gone.splice(0, grantsPerWrite).map(({ key }) => key), fromReserve: 'revocation' })
   }
 }
 

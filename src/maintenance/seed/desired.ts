@@ -2,7 +2,6 @@
 
 import { apiKeyDigest, findApiKey, fixtureKeyId } from '../../auth/api-key.ts'
 import { CommandError } from '../../errors.ts'
-import { namespacesPerRead } from '../../limits.ts'
 import {
   type ApiKey,
   type Namespace,
@@ -113,7 +112,7 @@ export async function madeOverHttpIn(store: Store, namespace: string, isFromFixt
   if (!isFromFixture(latin1Key(own)) && (await store.get(own)) !== undefined) return 'server'
   const ranges = { connection: prefixOf('connection', namespace), view: prefixOf('view', namespace) }
   for (const [kind, prefix] of Object.entries({ ...ranges, server: serversIn(namespace) }))
-    for await (const key of everyKey(store, prefix, namespacesPerRead)) if (!isFromFixture(latin1Key(key))) return kind
+    for await (const key of everyKey(store, prefix)) if (!isFromFixture(latin1Key(key))) return kind
   return undefined
 }
 

@@ -241,7 +241,7 @@ async function goneWithFixtures(store: Store, names: ReadonlySet<string>, usages
 async function registryKeysOf(store: Store, namespace: string): Promise<Key[]> {
   const keys: Key[] = []
   for (const kind of ['registryLink', 'publishedEntry'] as const)
-    for await (const key of everyKey(store, prefixOf(kind, namespace), registryKeysPerRead)) keys.push(key)
+    for await (const key of everyKey(store, prefixOf(kind, namespace))) keys.push(key)
   return keys
 }
 
@@ -262,12 +262,8 @@ function isCounted(key: Key): boolean {
 /** Default of `stagedBytesMin`. Fewer are loaded in one transaction. */
 const stagedBytesDefault = 32 * 1024 * 1024
 
-/** A registry has a hundred links at most, and the server of each view. */
-const registryKeysPerRead = 100
 /** Keys in one part. */
 const manifestPartSize = 500
-/** Parts read from the store at once. */
-const manifestPartsPerRead = 100
 
 /**
  * The stored manifest. `parts`: the keys of its parts. `names`: keys of records, as latin1 text; `tryLoad` removes what
@@ -276,7 +272,7 @@ const manifestPartsPerRead = 100
 async function readManifest(store: Store) {
   const parts: Key[] = []
   const names = new Set<string>()
-  for await (const { key, value } of everyEntry(store, prefixOf('fixturesManifest'), manifestPartsPerRead)) {
+  for await (const { key, value } of everyEntry(store, prefixOf('fixturesManifest'))) {
     parts.push(key)
     for (const name of latin1Key(value).split('\n')) names.add(name)
   }

@@ -3,7 +3,6 @@
  * HTTP. From then on it is as if it had been made over HTTP itself (contract, 11.5).
  */
 
-import { namespacesPerRead } from '../../limits.ts'
 import { organizationUserId } from '../../model/names.ts'
 import { indexKeysOf } from '../../storage/directory-records.ts'
 import { everyKey } from '../../storage/every-entry.ts'
@@ -29,7 +28,7 @@ export async function retainInUse(store: Store, going: Set<string>): Promise<str
   }
   /** Whether there is a key in the range that does not go. */
   const hasOther = async (prefix: Key, nameOf: (key: Key) => string) => {
-    for await (const key of everyKey(store, prefix, namespacesPerRead)) if (!going.has(nameOf(key))) return true
+    for await (const key of everyKey(store, prefix)) if (!going.has(nameOf(key))) return true
     return false
   }
   for (const key of keys) {
