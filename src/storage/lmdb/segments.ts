@@ -153,7 +153,7 @@ export function editSegments(storage: SegmentStorage) {
     // A key after all segments is added to the last one.
     const lastKey = after === undefined ? storage.keyBefore(undefined) : undefined
     const stored = lastKey === undefined ? after : storage.atOrAfter(lastKey)
-    open = openRun(stored, stored === undefined ? undefined : storage.keyBefore(stored.key), after === undefined)
+    open = openSegment(stored, stored === undefined ? undefined : storage.keyBefore(stored.key), after === undefined)
     return open
   }
 
@@ -199,21 +199,21 @@ export function editSegments(storage: SegmentStorage) {
 }
 
 /** A segment in memory, decoded for editing. */
-interface OpenSegment {
-  /** The key under which it is stored; undefined for a new one. */
-  readonly storedKey: Key | undefined
-  /** It takes keys greater than this one, up to and including `storedKey`; the last segment has no upper bound. */
-  readonly bound: Key | undefined
-  readonly isLast: boolean
-  readonly entries: Entry[]
-  size: number
-  changed: boolean
-}
+type OpenSegment = ReturnType<typeof openSegment>
 
-function openRun(stored: Entry | undefined, bound: Key | undefined, isLast: boolean): OpenSegment {
+/** `stored`: undefined for a new one. */
+function openSegment(stored: Entry | undefined, bound: Key | undefined, isLast: boolean) {
   const entries = stored === undefined ? [] : entriesOf(stored.value)
-  const size = entries.reduce((sum, entry) => sum + sizeOf(entry), 0)
-  return { storedKey: stored?.key, bound, isLast, entries, size, changed: false }
+  return {
+    /** The key under which it is stored. */
+    storedKey: stored?.key,
+    /** It takes keys greater than this one, up to and including `storedKey`; the last segment has no upper bound. */
+    bound,
+    isLast,
+    entries,
+    size: entries.reduce((sum, entry) => sum + sizeOf(entry), 0),
+    changed: false,
+  }
 }
 
 function holds({ storedKey, bound, isLast }: OpenSegment, key: Key): boolean {

@@ -50,30 +50,14 @@ export class StatementError extends Error {
 /** Runs statements of one transaction, in order. */
 export type Run = <Row>(statement: string, values?: readonly unknown[]) => Promise<readonly Row[]>
 
-export interface Client {
-  /** HOST:PORT. */
-  readonly name: string
-  /** `until`: the deadline, by the monotonic clock in milliseconds. Throws StatementError. */
-  query<Row>(statement: string, values: readonly unknown[], until: number): Promise<readonly Row[]>
-  /**
-   * Runs `work` between `begin` and COMMIT, on a connection of its own; each statement has `storeTransactionMs`. Throws
-   * what `work` throws after a ROLLBACK, and StatementError; `wasSent` is true only if the end of COMMIT is unknown.
-   */
-  transaction<T>(begin: string, work: (run: Run) => Promise<T>): Promise<T>
-  /** Gives up what is under way, and all connections. */
-  close(): void
-}
+export type Client = ReturnType<typeof createClient>
 
-/**
- * `max`: connections at most, without those of transactions. `label`: what the database's own lists call us.
- */
-interface ClientOptions {
-  readonly max: number
-  readonly label: string
-  readonly clock: Clock
-}
-
-export function createClient(address: Address, host: Host, { max, label, clock }: ClientOptions): Client {
+/** `max`: connections at most, without those of transactions. `label`: what the database's own lists call us. */
+export function createClient(
+  address: Address,
+  host: Host,
+  { max, label, clock }: { readonly max: number; readonly label: string; readonly clock: Clock },
+) {
   const name = nameOf(host)
   /** All that are open; those of transactions too, one each. */
   const open = new Set<SQL>()
@@ -95,27 +79,25 @@ export function createClient(address: Address, host: Host, { max, label, clock }
   }
 
   /** After a connection was lost, or late: those that run nothing may be dead without knowing it. */
-  function renewIdle(): void {
+  function renew(lost: SQL): void {
+    close(lost)
     if (clock.monotonic() - renewedAt < storeRenewMs) return
     renewedAt = clock.monotonic()
     for (const one of idle.splice(0)) close(one)
   }
 
-  const inTime = <Row>(
-    on: Pick<SQL, 'unsafe'>,
-    statement: string,
-    values: readonly unknown[],
-    until: number,
-  ): Promise<readonly Row[]> => {
-    const late = () => {
+  function inTime<Row>(on: Pick<SQL, 'unsafe'>, statement: string, values: readonly unknown[], until: number) {
+    const answer = on.unsafe(statement, values as unknown[]) as Promise<readonly Row[]>
+    return within(until - clock.monotonic(), answer, () => {
       throw new StatementError(`${name} did not answer in time`, undefined, true)
-    }
-    return within(until - clock.monotonic(), on.unsafe(statement, values as unknown[]) as Promise<readonly Row[]>, late)
+    })
   }
 
   return {
+    /** HOST:PORT. */
     name,
-    async query<Row>(statement: string, values: readonly unknown[], until: number) {
+    /** `until`: the deadline, by the monotonic clock in milliseconds. Throws StatementError. */
+    async query<Row>(statement: string, values: readonly unknown[], until: number): Promise<readonly Row[]> {
       if (!(await places.take(until))) throw new StatementError(`${name}: all connections are busy`, undefined, false)
       try {
         if (isClosed) throw new StatementError(`${name}: its connections are closed`, undefined, false)
@@ -127,31 +109,31 @@ export function createClient(address: Address, host: Host, { max, label, clock }
         } catch (thrown) {
           const error = statementError(thrown, host)
           if (error.sqlState !== undefined) idle.push(used)
-          else {
-            close(used)
-            renewIdle()
-          }
+          else renew(used)
           throw error
         }
       } finally {
         places.giveBack()
       }
     },
-    async transaction(begin, work) {
+    /**
+     * Runs `work` between `begin` and COMMIT, on a connection of its own; each statement has `storeTransactionMs`.
+     * Throws what `work` throws after a ROLLBACK, and StatementError; `wasSent` only if the end of COMMIT is unknown.
+     */
+    async transaction<T>(begin: string, work: (run: Run) => Promise<T>): Promise<T> {
       const own = connect()
       /** Reserved: another connection, which the runtime would open after this one is lost, has no transaction. */
       let connection: ReservedSQL | undefined
-      /** Whether the server may have run it is of interest for COMMIT alone: without that, nothing of it stays. */
-      const send = async <Row>(statement: string, values: readonly unknown[], isCommit: boolean) => {
+      const run: Run = async <Row>(statement: string, values: readonly unknown[] = []) => {
         try {
           connection ??= await own.reserve()
           return await inTime<Row>(connection, statement, values, clock.monotonic() + storeTransactionMs)
         } catch (error) {
           const { message, sqlState, wasSent, isRefused } = statementError(error, host)
-          throw new StatementError(message, sqlState, isCommit && wasSent, { cause: error, isRefused })
+          // Without COMMIT nothing stays of what the server may have run.
+          throw new StatementError(message, sqlState, wasSent && statement === 'COMMIT', { cause: error, isRefused })
         }
       }
-      const run: Run = (statement, values = []) => send(statement, values, false)
       try {
         await run(begin)
         await run(ofTransaction)
@@ -161,13 +143,14 @@ export function createClient(address: Address, host: Host, { max, label, clock }
           if (!isLost) await run('ROLLBACK').catch(() => {})
           throw error
         })
-        await send('COMMIT', [], true)
+        await run('COMMIT')
         return result
       } finally {
         close(own)
       }
     },
-    close() {
+    /** Gives up what is under way, and all connections. */
+    close(): void {
       isClosed = true
       for (const one of open) close(one)
     },

@@ -9,9 +9,6 @@ import { sharedReadKeysMax } from '../../limits.ts'
 import { asBuffer } from '../bytes.ts'
 import type { Key } from '../store.ts'
 
-/** `since`: when its first caller asked, for its deadline. */
-type Read<T> = (keys: readonly Key[], since: number) => Promise<readonly (T | undefined)[]>
-
 /** The callers of one statement. */
 interface Batch<T> {
   readonly keys: Map<string, Key>
@@ -20,10 +17,11 @@ interface Batch<T> {
 }
 
 /**
- * `read`: one statement, one snapshot, of at most `sharedReadKeysMax` keys and those of one caller.
+ * `read`: one statement, one snapshot, of at most `sharedReadKeysMax` keys and those of one caller. `since`: when its
+ * first caller asked, for its deadline.
  */
 export function createSharedReads<T>(
-  read: Read<T>,
+  read: (keys: readonly Key[], since: number) => Promise<readonly (T | undefined)[]>,
   clock: Clock,
 ): (keys: readonly Key[]) => Promise<readonly (T | undefined)[]> {
   /** Not sent yet: the first begins when the one under way has ended. */

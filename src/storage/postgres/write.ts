@@ -15,6 +15,7 @@ import { schemaVersion } from './schema.ts'
  * next statement.
  */
 const postgresBytesPerStatement = 8 * 2 ** 20
+const ofStatement = { most: postgresEntriesPerStatement, bytes: postgresBytesPerStatement }
 
 /** Ours: milliseconds that PostgreSQL waits for the next statement of a load; meanwhile the writes of all replicas wait, and the process that loads may have stopped. Past it: PostgreSQL ends the load. */
 export const loadIdleMs = 10_000
@@ -74,14 +75,11 @@ export async function loadWith(run: Run, wantsStandby: boolean, write: Write): P
   const checked = outcomeOf(await run<CommitRow>(statement, values))
   // Nothing was written then, and the caller's transaction ends as one that only read.
   if (!checked.ok) return checked
-  for (const deletes of piecesOf(
-    write.deletes ?? [],
-    ofStatement((key) => key.length),
-  )) {
+  for (const deletes of piecesOf(write.deletes ?? [], { ...ofStatement, bytesOf: ({ length }) => length })) {
     for (const key of deletes) checkKey(key)
     await run('DELETE FROM postern_records WHERE key = ANY ($1::bytea[])', [bytesArray(deletes)])
   }
-  for (const puts of piecesOf(write.puts ?? [], ofStatement(entryBytes))) await insertEntries(run, puts)
+  for (const puts of piecesOf(write.puts ?? [], { ...ofStatement, bytesOf: entryBytes })) await insertEntries(run, puts)
   return checked
 }
 
@@ -110,8 +108,4 @@ function putColumns(puts: readonly Entry[]): [keys: string, values: string, chec
 /** One entry for each key, the last one: a statement may write a row once. */
 function lastOfEach(puts: readonly Entry[]): Entry[] {
   return [...new Map(puts.map((entry) => [asBuffer(entry.key).toString('latin1'), entry])).values()]
-}
-
-function ofStatement<T>(bytesOf: (one: T) => number) {
-  return { most: postgresEntriesPerStatement, bytes: postgresBytesPerStatement, bytesOf }
 }
