@@ -114,12 +114,15 @@ class FixtureReader {
   readonly #references = createReferences()
 
   /** All names defined so far, in all files, to detect duplicates and check references. */
-  readonly #organizationIds = new Set<string>()
-  readonly #namespaceNames = new Set<string>()
-  readonly #viewNames = new Set<string>()
-  readonly #keyTexts = new Set<string>()
-  readonly #serverNames = new Set<string>()
-  readonly #toolNames = new Set<string>()
+  readonly #names = {
+    organization: new Set<string>(),
+    namespace: new Set<string>(),
+    view: new Set<string>(),
+    apiKey: new Set<string>(),
+    server: new Set<string>(),
+    /** SERVER NUL TOOL. */
+    tool: new Set<string>(),
+  }
   /** The current file, and the place in it of the entry that is being read, such as `servers[2]`. */
   #file = ''
   #place = ''
@@ -189,14 +192,14 @@ class FixtureReader {
   end(): { fixtures: Fixtures; problems: FixtureProblem[] } {
     const problems = this.#problems
     const unreadable = this.#unreadable
-    if (unreadable.size === 0) problems.push(...this.#references.problems(this.#serverNames, this.#namespaceNames))
+    if (unreadable.size === 0) problems.push(...this.#references.problems(this.#names.server, this.#names.namespace))
     // Report unreadable files first: other problems may be caused by them.
     else problems.sort((a, b) => Number(unreadable.has(b.file)) - Number(unreadable.has(a.file)))
     return { fixtures: this.#fixtures, problems }
   }
 
   #readOrganization(organization: Of<'organizations'>): Of<'organizations'> {
-    this.#declareUnique(this.#organizationIds, organization.organizationId, '.organizationId')
+    this.#declareUnique(this.#names.organization, organization.organizationId, '.organizationId')
     const members = new Set<string>()
     for (const [j, { userId }] of organization.members.entries()) {
       this.#declareUnique(members, userId, `.members[${j}].userId`)
@@ -205,7 +208,7 @@ class FixtureReader {
   }
 
   #readNamespace(namespace: Static<typeof OwnedNamespace>): Namespace | undefined {
-    this.#declareUnique(this.#namespaceNames, namespace.namespace, '.namespace')
+    this.#declareUnique(this.#names.namespace, namespace.namespace, '.namespace')
     const { organizationId, userId } = namespace
     if ((organizationId === undefined) === (userId === undefined)) {
       const which =
@@ -213,16 +216,14 @@ class FixtureReader {
       this.#report('', `${which}: a namespace belongs to an organization or to a user`)
       return undefined
     }
-    if (organizationId !== undefined) {
-      this.#requireReference('organization', this.#organizationIds, organizationId, '.organizationId')
-    }
+    if (organizationId !== undefined) this.#requireReference('organization', organizationId, '.organizationId')
     return namespace as Namespace
   }
 
   #readView(view: Of<'views'>): Of<'views'> {
     const { namespace, name, policy } = view
-    this.#declareUnique(this.#viewNames, `${namespace}/${name}`, '.name')
-    this.#requireReference('namespace', this.#namespaceNames, namespace, '.namespace')
+    this.#declareUnique(this.#names.view, `${namespace}/${name}`, '.name')
+    this.#requireReference('namespace', namespace, '.namespace')
     const problem = drained(viewPolicyProblem(policy))
     if (problem !== undefined) this.#report(`.${problem.place}`, problem.message)
     return view
@@ -231,22 +232,22 @@ class FixtureReader {
   #readApiKey(apiKey: Of<'apiKeys'>): Of<'apiKeys'> {
     const message = chosenKeyProblem(apiKey.key)
     if (message !== undefined) this.#report('.key', message)
-    if (this.#keyTexts.has(apiKey.key)) this.#report('.key', 'is given twice')
-    this.#keyTexts.add(apiKey.key)
+    if (this.#names.apiKey.has(apiKey.key)) this.#report('.key', 'is given twice')
+    this.#names.apiKey.add(apiKey.key)
     return apiKey
   }
 
   #readServer(server: Of<'servers'>): ServerDetail {
     const { qualifiedName } = server
-    this.#declareUnique(this.#serverNames, qualifiedName, '.qualifiedName')
-    this.#requireReference('namespace', this.#namespaceNames, namespaceOf(qualifiedName), '.qualifiedName')
+    this.#declareUnique(this.#names.server, qualifiedName, '.qualifiedName')
+    this.#requireReference('namespace', namespaceOf(qualifiedName), '.qualifiedName')
     const detail = completeServer(server)
     const size = Buffer.byteLength(JSON.stringify(detail))
     if (size > serverBytesMax) this.#report('', `has ${size} bytes; at most ${serverBytesMax} are kept`)
     const tools = new Set<string>()
     for (const [j, { name }] of (detail.tools ?? []).entries()) {
       this.#declareUnique(tools, name, `.tools[${j}].name`)
-      this.#toolNames.add(`${detail.qualifiedName}\0${name}`)
+      this.#names.tool.add(`${detail.qualifiedName}\0${name}`)
     }
     return detail
   }
@@ -256,19 +257,15 @@ class FixtureReader {
     const { connections, connectionIds, examples } = this.#fixtures
     const ids = connectionIds.getOrInsertComputed(namespace, () => new Set())
     this.#declareUnique(ids, connectionId, '.connectionId')
-    this.#requireReference('namespace', this.#namespaceNames, namespace, '.namespace')
-    if (server !== undefined) {
-      this.#requireReference('server', this.#serverNames, server, '.server')
-    }
+    this.#requireReference('namespace', namespace, '.namespace')
+    if (server !== undefined) this.#requireReference('server', server, '.server')
     const message = connectionProblem(connection)
     if (message !== undefined) this.#report('.mcpUrl', message)
     if (connection.mock?.enabled === true && server === undefined) {
       this.#report('.mock', 'needs a server: the registered one that it answers for')
     }
     const size = connectionBytes(completeConnection(connection, '')).length
-    if (size > connectionBytesMax) {
-      this.#report('', `has ${size} bytes; at most ${connectionBytesMax} are kept`)
-    }
+    if (size > connectionBytesMax) this.#report('', `has ${size} bytes; at most ${connectionBytesMax} are kept`)
     connections.add(keyOf('connection', namespace, connectionId), Buffer.from(JSON.stringify(connection)))
     examples.first ??= { namespace, connectionId }
     if (connection.mock?.enabled === true) examples.firstMocked ??= { namespace, connectionId }
@@ -276,11 +273,11 @@ class FixtureReader {
   }
 
   #readMock(mock: Of<'mocks'>): Of<'mocks'> {
-    this.#requireReference('server', this.#serverNames, mock.server, '.server')
+    this.#requireReference('server', mock.server, '.server')
     if ((mock.result === undefined) === (mock.error === undefined)) {
       this.#report('', 'must have a result or an error, and not both')
     }
-    this.#requireReference('tool', this.#toolNames, `${mock.server}\0${mock.tool}`, '.tool')
+    this.#requireReference('tool', `${mock.server}\0${mock.tool}`, '.tool')
     return mock
   }
 
@@ -288,18 +285,16 @@ class FixtureReader {
   #registerInvalid(kind: string, entry: Readonly<Record<string, unknown>>): void {
     const { organizationId, namespace, qualifiedName, server, tools } = entry
     // References in an invalid entry are checked nevertheless.
-    if (kind === 'connections' && typeof namespace === 'string') {
-      this.#requireReference('namespace', this.#namespaceNames, namespace, '.namespace')
-    }
-    if ((kind === 'connections' || kind === 'mocks') && typeof server === 'string') {
-      this.#requireReference('server', this.#serverNames, server, '.server')
-    }
-    if (kind === 'organizations') this.#organizationIds.add(String(organizationId))
-    if (kind === 'namespaces') this.#namespaceNames.add(String(namespace))
+    if (kind === 'connections' && typeof namespace === 'string')
+      this.#requireReference('namespace', namespace, '.namespace')
+    if ((kind === 'connections' || kind === 'mocks') && typeof server === 'string')
+      this.#requireReference('server', server, '.server')
+    if (kind === 'organizations') this.#names.organization.add(String(organizationId))
+    if (kind === 'namespaces') this.#names.namespace.add(String(namespace))
     if (kind !== 'servers') return
-    this.#serverNames.add(String(qualifiedName))
+    this.#names.server.add(String(qualifiedName))
     for (const tool of Array.isArray(tools) ? tools : []) {
-      this.#toolNames.add(`${qualifiedName}\0${(tool as { name?: unknown } | null)?.name}`)
+      this.#names.tool.add(`${qualifiedName}\0${(tool as { name?: unknown } | null)?.name}`)
     }
   }
 
@@ -310,7 +305,8 @@ class FixtureReader {
   }
 
   /** Checks that a name exists, now or by the end of the last file. */
-  #requireReference(kind: string, names: ReadonlySet<string>, name: string, within: string): void {
+  #requireReference(kind: 'organization' | 'namespace' | 'server' | 'tool', name: string, within: string): void {
+    const names = this.#names[kind]
     if (names.has(name)) return
     // Captured: they will have changed when the place is needed.
     const [file, document, place] = [this.#file, this.#document, this.#place]

@@ -10,12 +10,7 @@ import type { FixtureProblem } from './problem.ts'
 const nameGuessesMax = 50
 
 type Place = Omit<FixtureProblem, 'message'>
-
-interface Reference {
-  readonly kind: string
-  readonly first: Place
-  count: number
-}
+type Reference = { readonly kind: string; readonly first: Place; count: number }
 
 /** Collects references while files are read. */
 export function createReferences() {

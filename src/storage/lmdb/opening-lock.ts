@@ -91,10 +91,7 @@ export function openSharedLock(folder: string) {
   function enter(): boolean {
     // Released from time to time: commits that overlap without a gap would keep an opening waiting for ever.
     if (underWay > 0 && performance.now() - takenAt > commitsTogetherMs) return false
-    if (underWay === 0) {
-      if (!take()) return false
-      takenAt = performance.now()
-    }
+    if (underWay === 0 && !take()) return false
     underWay += 1
     return true
   }
@@ -103,6 +100,7 @@ export function openSharedLock(folder: string) {
     begin.run()
     try {
       read.get()
+      takenAt = performance.now()
       return true
     } catch (error) {
       end.run()
