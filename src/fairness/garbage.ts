@@ -10,10 +10,7 @@ export const garbageBytesMax = 64 * 1024 * 1024
 /** Ours: memory that the process may gain while garbage is collected beside the other work. Past it: if the process has also gained `garbageBytesMax` since the last stop (a quarter of its memory, if that is past 350 MB), and half of that memory or 350 MB since the start, everything stops for 10 to 120 ms (twice that on cores that others use), until the garbage is collected. */
 export const garbageUrgentBytes = 300 * 1024 * 1024
 
-/**
- * Bytes that the process may gain: one owner may add 400 MB, and some come between two looks. Past it: a stop waits for
- * `garbageBytesMax` alone.
- */
+/** Bytes that the process may gain; one owner may add 400 MB. Past it: a stop waits for `garbageBytesMax` alone. */
 const ownerBytesMax = 350 * 1024 * 1024
 
 /** Milliseconds between two looks at the memory of the process, of 12 microseconds each. Past it: the next look. */

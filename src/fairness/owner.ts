@@ -39,9 +39,7 @@ export function strangerAt(address: string): Holder {
   return { keyId: `\0network ${networkOf(address)}`, family: `\0network ${address}` }
 }
 
-/**
- * The network of a client's address: /24 of IPv4, /48 of IPv6. A client that has one address of it can often have many.
- */
+/** The network of an address: /24 of IPv4, /48 of IPv6. A client that has one of it can often have many. */
 export function networkOf(address: string): string {
   const end = address.lastIndexOf('.')
   if (end > 0) return address.slice(0, end)

@@ -9,10 +9,7 @@ export const unqueuedCharsMax = 64 * 1024
  */
 const parseMs = 0.04
 const parseMsPerMegabyte = 10
-/**
- * Milliseconds for a response of a few characters, as most calls have. One of `smallCharsMax` takes `parseMs`, and
- * those between in proportion.
- */
+/** Milliseconds for a response of a few characters, as most are. Up to `smallCharsMax` it grows to `parseMs`. */
 const smallParseMs = 0.008
 /** Characters of a response that is parsed at once if its owner need not wait. Past it: it takes memory. */
 export const smallCharsMax = 4096

@@ -1,7 +1,4 @@
-/**
- * The event loop for one request whose work waits in between, as reads of the store do: in slices, one in each turn of
- * its owner (`turns.ts`).
- */
+/** The event loop for a request that waits in between, as for the store: a slice in each turn of its owner. */
 
 import { eventLoopSliceMs, sliceCost } from '../limits.ts'
 import type { Holder } from './owner.ts'

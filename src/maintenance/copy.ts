@@ -18,10 +18,7 @@ import type { Entry } from '../storage/store.ts'
 /** Writes what a source has, all or nothing, if it is empty. Throws CommandError if it is not. */
 export type Target = (source: Scan) => Promise<Copied>
 
-/**
- * The figures in which two equal stores agree: the number of records, and SHA-256 over keys and values in the order of
- * a scan, in hex.
- */
+/** The figures in which equal stores agree. `sha256`: over keys and values in the order of a scan, in hex. */
 export interface Copied {
   readonly records: number
   readonly sha256: string

@@ -29,10 +29,7 @@ export interface DataFolder extends AsyncDisposable {
   readonly isNew: boolean
 }
 
-/**
- * Throws CommandError unless `path` holds a store and its secret and is private to its owner. For commands that are
- * useless on an empty folder.
- */
+/** Throws CommandError unless `path` has a store and its secret and is private to its owner. */
 export function requireDataFolder(path: string): void {
   if (existsSync(path)) requireReadable(path)
   if (!hasStore(path)) {
@@ -49,10 +46,7 @@ function hasStore(path: string): boolean {
   return existsSync(join(path, 'store', 'data.mdb'))
 }
 
-/**
- * In a directory that we may not read, existsSync() is false for every file. Report that, and not "there is no data
- * folder".
- */
+/** Where we may not read, existsSync() is false for every file. Say that, and not "there is no data folder". */
 function requireReadable(path: string): void {
   try {
     accessSync(path, constants.R_OK | constants.X_OK)
@@ -101,10 +95,7 @@ export function databaseOf(place: Place): DatabasePlace | undefined {
   return database
 }
 
-/**
- * Opens a store in a database. The folder has the audit log, and no store: one that is there would be forgotten, with
- * all that is in it.
- */
+/** Opens a store in a database. A store in the folder, which has the audit log, would be forgotten: it is refused. */
 export async function openDatabaseFolder(
   path: string,
   place: DatabasePlace,
@@ -145,10 +136,7 @@ export function madeFolder(path: string): string {
   return `made a new data folder at ${path}\n`
 }
 
-/**
- * Opens a data folder, and creates it if it is missing. Throws CommandError or StoreError, with one line that tells the
- * operator what to do.
- */
+/** Opens a data folder, and creates it if it is missing. Throws CommandError or StoreError for the operator. */
 export async function openDataFolder(path: string): Promise<DataFolder> {
   makeFolder(path)
   // Asked first: the next lines create what is missing.
@@ -158,10 +146,7 @@ export async function openDataFolder(path: string): Promise<DataFolder> {
   return openedFolder(path, openLmdbStore(join(path, 'store')), secrets, isNew)
 }
 
-/**
- * Creates the signing keys at the first opening. Two processes may do this at the same time; one of them wins, and both
- * use its keys.
- */
+/** Creates the signing keys at the first opening. Of two processes that do so at once, both use those of one. */
 async function openedFolder(path: string, store: Store, secrets: Secrets, isNew: boolean): Promise<DataFolder> {
   try {
     // Of a store in a database, it may not be there yet.
@@ -215,10 +200,7 @@ function requirePrivateFolder(path: string): void {
 }
 
 const locks = ['audit.lock', 'server.lock']
-/**
- * Every file that postern reads or writes here; other files are ignored. SQLite also opens journal files next to its
- * own, so those are checked too.
- */
+/** Every file that postern uses here, and those that SQLite opens next to its own. Others are ignored. */
 const files = [
   'instance-secret',
   'audit.jsonl',

@@ -19,10 +19,7 @@ export interface OpenDatabaseOptions extends Omit<PostgresOptions, 'address' | '
   readonly tell: (text: string) => void
 }
 
-/**
- * Opens the database with the secret that belongs to it. Throws CommandError or StoreError, with one line that tells
- * the operator what to do.
- */
+/** Opens the database with its own secret. Throws CommandError or StoreError with a line for the operator. */
 export async function openDatabase(
   { address, secretFile }: DatabasePlace,
   options: OpenDatabaseOptions,

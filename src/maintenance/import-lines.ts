@@ -51,10 +51,7 @@ export function* linesOf(file: string): Generator<{ readonly line: ExportLine; r
   if (!ended) throw new CommandError(`${file}: is cut off: its last line is missing`)
 }
 
-/**
- * The lines of a file as bytes, without newlines. Only the current chunk and a partial line are in memory. A yielded
- * line is valid until the next.
- */
+/** The lines of a file as bytes, read a piece at a time. Each is valid until the next. */
 function* rawLines(file: string): Generator<Buffer> {
   const descriptor = openSync(file, 'r')
   try {

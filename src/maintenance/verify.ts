@@ -271,10 +271,7 @@ class KeySum {
   }
 }
 
-/**
- * Names the missing index entries and those without a connection. Runs only if the sums differ, because it keeps keys
- * in memory.
- */
+/** The missing index entries and those without a record. It keeps keys in memory, and runs only if sums differ. */
 async function indexDifferences(scan: Scan): Promise<string[]> {
   const missing = new Set<string>()
   const extra: string[] = []

@@ -60,10 +60,7 @@ export class ChainedFile {
     this.#file = openPrivate(options.path)
   }
 
-  /**
-   * Appends entries in order, one a line, in one write; an empty file that continues another says so first. Throws if
-   * they were not written whole.
-   */
+  /** Appends entries in one write, after a line that continues another file. Throws if they were not written whole. */
   append(entries: readonly Entry[]): void {
     this.#requireOpen()
     const { lock } = this.#options

@@ -8,9 +8,7 @@ export function equalBytes(a: Uint8Array | undefined, b: Uint8Array | null): boo
   return a === undefined || b === null ? a === undefined && b === null : Buffer.compare(a, b) === 0
 }
 
-/**
- * A Buffer over the same memory, without a copy. Most bytes here are a Buffer already, and creating one is not free.
- */
+/** A Buffer over the same memory. Most bytes here are one already, and creating one is not free. */
 export function asBuffer(bytes: Uint8Array): Buffer {
   return bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
 }
@@ -22,10 +20,7 @@ export function textOf(bytes: Uint8Array): string {
   return utf8.decode(bytes)
 }
 
-/**
- * A copy that shares no memory. Buffer.slice() returns a view, and Uint8Array.prototype.slice() takes three times as
- * long on a Buffer.
- */
+/** A copy that shares no memory: slice() of a Buffer is a view, and that of Uint8Array takes three times as long. */
 export function copyBytes(bytes: Uint8Array, start = 0, end = bytes.length): Buffer<ArrayBuffer> {
   const copy = Buffer.allocUnsafeSlow(end - start)
   asBuffer(bytes).copy(copy, 0, start, end)

@@ -4,9 +4,7 @@ import { wrapBytesMax } from '../limits.ts'
 import type { ConcatenatedValues, Key } from './store.ts'
 
 export const comma = 0x2c
-/**
- * Values already joined in `buffer` from `start` to `end`, with `wrapBytesMax` free bytes before and after. Borrows it.
- */
+/** Values joined in `buffer` from `start` to `end`, with `wrapBytesMax` free bytes before and after. Borrows it. */
 export function concatenatedIn(
   buffer: Buffer<ArrayBuffer>,
   start: number,

@@ -67,10 +67,7 @@ export interface ConnectionPrivate {
   readonly wantedScope?: string
   /** When the sign-in ends, if nothing can renew it: an ISO 8601 time. */
   readonly signedInUntil?: string
-  /**
-   * The lists that are kept of its server. `definitions`: how many they have. `era`: the revisions that it speaks; left
-   * out for those with a handshake.
-   */
+  /** The kept lists of its server: how many definitions they have, and its revisions unless those have a handshake. */
   readonly list?: Beside & { readonly definitions: number; readonly era?: 'stateless' }
   /** The definitions of its server that somebody accepted. */
   readonly pins?: Beside

@@ -60,10 +60,7 @@ export function apiKeyEntry(record: ApiKey): Entry {
   return jsonEntry(keyOf('apiKey', record.keyId), record)
 }
 
-/**
- * The two entries of an API key: its record by id, and its id by digest. `digest`: the keyed hash of the API key, in
- * hex (`auth/api-key.ts`).
- */
+/** An API key's record by id, and its id by digest: the keyed hash of its text, in hex (`auth/api-key.ts`). */
 export function apiKeyEntries(record: ApiKey, digest: string): readonly Entry[] {
   return [apiKeyEntry(record), textEntry(keyOf('apiKeyDigest', digest), record.keyId)]
 }

@@ -24,10 +24,7 @@ export function freeBytes(folder: string): number {
   }
 }
 
-/**
- * Returns the bytes that remain free after writing `bytes`. Throws StoreError `unavailable` if they are less than
- * `floor`. `look` returns the free bytes.
- */
+/** The bytes that remain free after writing `bytes`. Throws StoreError `unavailable` if they are less than `floor`. */
 export function requireFreeSpace(folder: string, bytes: number, floor = freeBytesMin, look = freeBytes): number {
   const free = look(folder)
   if (free - bytes >= floor) return free - bytes

@@ -31,10 +31,7 @@ export function prefixRange(prefix: Key): Omit<Range, 'limit'> {
   return { gte: prefix, lt }
 }
 
-/**
- * Version of the directory (organizations, members, namespaces, API keys, servers, signing keys, revocations). Every
- * write to one of them replaces it.
- */
+/** Replaced by every write to organizations, members, namespaces, API keys, servers, signing keys or revocations. */
 export const directoryVersionKey = keyOf('directoryVersion')
 
 /** Index: the namespaces of an owner. */
@@ -71,9 +68,7 @@ export const listingGroupOf = (qualifiedName: string): string =>
 /** All signing keys, sealed, in one value. */
 export const signingKeysKey = keyOf('signingKeys')
 
-/**
- * Namespaces whose connections are being written ahead of the commit that makes them visible, one a line (`staged.ts`).
- */
+/** Namespaces whose connections are written ahead of the commit that shows them, one a line (`staged.ts`). */
 export const stagedKey = keyOf('staged')
 
 /**

@@ -3,10 +3,7 @@
 import { lstatSync, type Stats } from 'node:fs'
 import { CommandError } from '../errors.ts'
 
-/**
- * Throws CommandError with the remedy if the path is a link, of another kind, owned by another user or open to others.
- * A missing path is accepted.
- */
+/** Throws CommandError for a link, another kind or owner, or a mode open to others. A missing path is accepted. */
 export function requirePrivate(path: string, kind: 'file' | 'folder'): void {
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (found === undefined) return
@@ -28,10 +25,7 @@ export function requirePrivateStats(path: string, found: Stats, kind: 'file' | '
   }
 }
 
-/**
- * Throws CommandError if another user owns the path. Applies to root as well: that other user could replace the file
- * while we trust it.
- */
+/** Throws CommandError if another user owns the path, also to root: that user could replace what we trust. */
 export function requireOwn(path: string, { uid }: Stats): void {
   if (hasModes && uid !== process.getuid?.()) {
     throw new CommandError(`${path} belongs to another user: run postern as its owner, or change the owner`)

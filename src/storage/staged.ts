@@ -12,10 +12,7 @@ import { keyOf, namespaceIn, prefixOf, prefixRange, stagedKey } from './keys.ts'
 import { entryBytes, piecesOf } from './pieces.ts'
 import type { Check, Entry, Key, Store } from './store.ts'
 
-/**
- * Keys and values in one commit of a large load; with what LMDB and the segments add, they are in memory twice. Past
- * it: the next commit.
- */
+/** Bytes of keys and values in one commit of a large load; they are in memory twice. Past it: the next commit. */
 const stagedCommitBytesMax = 8 * 2 ** 20
 
 /** Keys removed in one transaction. */

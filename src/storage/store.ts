@@ -13,10 +13,7 @@ import { storeKeyBytesMax } from '../limits.ts'
 /** 1 to 1,024 bytes, ordered as unsigned bytes. A key sorts before every longer key that begins with it. */
 export type Key = Uint8Array
 
-/**
- * The caller owns the keys and values that a read returns. Keys and values passed to a write must not change until it
- * resolves.
- */
+/** The caller owns what a read returns. Keys and values that a write is given must not change until it resolves. */
 export interface Entry {
   readonly key: Key
   readonly value: Uint8Array
@@ -29,10 +26,7 @@ export interface Range {
   readonly limit: number
 }
 
-/**
- * A precondition: the write happens only if the key still holds exactly this value. null: only if the key holds
- * nothing.
- */
+/** The write happens only if the key still holds exactly this value; null: nothing. */
 export interface Check {
   readonly key: Key
   readonly value: Uint8Array | null
@@ -98,10 +92,7 @@ export interface Store {
    * records whose stored JSON is the response, with the version that they belong to.
    */
   concatValues(range: Range, beside?: Key): Promise<ConcatenatedValues & { readonly beside: Uint8Array | undefined }>
-  /**
-   * A small write, made for a request. Resolves when it is durable. Concurrent commits share one disk flush if the
-   * engine can do that.
-   */
+  /** A small write. Resolves when it is durable. Concurrent commits share a disk flush if the engine can do that. */
   commit(write: Write): Promise<Committed>
   /**
    * A write of any size, with the same promises. `puts` and `deletes` are consumed while it is written. It may block

@@ -50,10 +50,7 @@ export interface DesiredOptions {
 /** The fixtures bring what was made over HTTP and is somebody else's, or what is being deleted over HTTP. */
 export class FixtureConflict extends CommandError {}
 
-/**
- * All entries, whether or not they have changed. Throws CommandError for an API key that was created at run time, and
- * FixtureConflict (contract, 11.4).
- */
+/** All entries. Throws CommandError for an API key made at run time, and FixtureConflict (contract, 11.4). */
 export async function desiredEntries(store: Store, fixtures: Fixtures, options: DesiredOptions): Promise<Entry[]> {
   const { now, pepper, isFromFixture, isFirst, handedOver } = options
   const wanted: Entry[] = []

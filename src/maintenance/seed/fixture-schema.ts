@@ -35,10 +35,7 @@ export const FixtureServer = closedObject({
   tools: ServerWrite.properties.tools,
 })
 
-/**
- * A connection, with its namespace and the registered server that it belongs to, neither of which is in the public
- * record.
- */
+/** A connection, with its namespace and its registered server, neither of which is in the public record. */
 export const FixtureConnection = closedObject({
   namespace: Slug,
   ...Type.Partial(Connection).properties,

@@ -1,7 +1,4 @@
-/**
- * Warnings about fixtures that are valid but probably not intended. Reads files that have no problems. Only `postern
- * check` runs it; `serve` does not.
- */
+/** Warnings of `postern check` about fixtures that are valid but probably not intended. */
 
 import { readdirSync } from 'node:fs'
 import { isIP } from 'node:net'
@@ -13,10 +10,7 @@ import type { FixtureFile } from './fixture-schema.ts'
 import { type FixtureProblem, positionIn } from './problem.ts'
 import type { SourceFile } from './source-files.ts'
 
-/**
- * Warnings about connections in the order of the files, then warnings about API keys. The sources must have passed
- * `readFixtures`.
- */
+/** About connections in the order of the files, then API keys. The sources must have passed `readFixtures`. */
 export function fixtureWarnings(sources: readonly SourceFile[]): FixtureProblem[] {
   /** Users who are a member of an organization or own a namespace. */
   const users = new Set<string>()
@@ -51,10 +45,7 @@ export function fixtureWarnings(sources: readonly SourceFile[]): FixtureProblem[
 /** The address policy of `serve` with default flags. */
 const policy = { allowed: [], isPublicAllowed: true, isSelf: () => false }
 
-/**
- * Why `serve` would refuse to connect to this URL, or undefined. Names are not resolved: they may have other addresses
- * where the server runs.
- */
+/** Why `serve` would refuse this URL, or undefined. Names are not resolved: their addresses may differ there. */
 function refusalOfUrl(text: string): string | undefined {
   if (!URL.canParse(text)) return 'is not a URL'
   const url = new URL(text)

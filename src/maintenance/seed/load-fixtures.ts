@@ -26,10 +26,7 @@ import { patientStore } from './patient-store.ts'
 import type { Fixtures } from './read-fixtures.ts'
 import { retainInUse } from './retained.ts'
 
-/**
- * Records removed with their fixtures; a small edit removes fewer, and the folder may be the wrong one. Past it: the
- * log warns.
- */
+/** Records removed with their fixtures; a small edit removes fewer. Past it: the log warns, the folder may be wrong. */
 const removedWarnMin = 10
 /** Removed records named in the log. Past it: an ellipsis. */
 const removedNamesShownMax = 5
@@ -168,10 +165,7 @@ async function tryLoad(
   }
 }
 
-/**
- * The changes of the directory. `bring`: see `tryLoad`. Changes of usages by servers are added to `usages`. `listings`:
- * the servers whose listings change.
- */
+/** `bring`: see `tryLoad`. Adds what servers change to `usages`. `listings`: the servers whose listings change. */
 async function directoryChange(
   store: Store,
   desired: readonly Entry[],
@@ -250,10 +244,7 @@ function shown(names: readonly string[]): string {
   return `${names.slice(0, removedNamesShownMax).join(', ')}${names.length > removedNamesShownMax ? ', …' : ''}`
 }
 
-/**
- * Records that are replaced or removed with others are neither told nor counted: the hash of an API key, an index
- * entry, a listing, a place.
- */
+/** Hashes of API keys, index entries, listings and places come and go with others: nobody is told of them. */
 function isCounted(key: Key): boolean {
   const kind = parseKey(key)?.kind
   return kind !== 'apiKeyDigest' && kind !== 'listing' && kind !== 'place' && !isDirectoryIndex(key)
@@ -265,10 +256,7 @@ const stagedBytesDefault = 32 * 1024 * 1024
 /** Keys in one part. */
 const manifestPartSize = 500
 
-/**
- * The stored manifest. `parts`: the keys of its parts. `names`: keys of records, as latin1 text; `tryLoad` removes what
- * the fixtures still bring.
- */
+/** The keys of its parts, and of records as latin1 text; `tryLoad` takes out those that the fixtures still bring. */
 async function readManifest(store: Store) {
   const parts: Key[] = []
   const names = new Set<string>()
@@ -295,10 +283,7 @@ function* broughtNames(desired: readonly Entry[], { connectionIds }: Fixtures): 
   }
 }
 
-/**
- * The new manifest. Newlines can separate keys, because names contain no control characters and NUL is the only one in
- * a key.
- */
+/** The new manifest. A newline can separate keys: NUL is the only control character in one. */
 function* manifestEntries(names: Iterable<string>): Generator<Entry> {
   let parts = 0
   for (const part of piecesOf(names, { most: manifestPartSize })) {

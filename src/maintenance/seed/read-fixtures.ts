@@ -105,9 +105,7 @@ export async function readFixtures(
 /** The state of reading one set of files. */
 class FixtureReader {
   readonly #problems: FixtureProblem[] = []
-  /**
-   * Files that could not be parsed. While there are any, missing names are not reported: these files may define them.
-   */
+  /** Files that could not be parsed. They may define names, so no missing ones are reported. */
   readonly #unreadable = new Set<string>()
   readonly #fixtures: Fixtures
   readonly #onProgress: (connections: number) => void

@@ -14,16 +14,11 @@ type Reference = { readonly kind: string; readonly first: Place; count: number }
 
 /** Collects references while files are read. */
 export function createReferences() {
-  /**
-   * References by the set that must contain the name, then by name: a million connections may refer to one namespace.
-   */
+  /** By the set that must have the name, then by name: a million connections may refer to one namespace. */
   const missing = new Map<ReadonlySet<string>, Map<string, Reference>>()
 
   return {
-    /**
-     * Records a use of `name`, which `known` does not contain yet. `known` is checked again at the end. `place` is
-     * called only for the first use.
-     */
+    /** Notes a use of `name`, which `known` must have at the end. `place` is called for the first use alone. */
     add(kind: string, known: ReadonlySet<string>, name: string, place: () => Place): void {
       const references = missing.getOrInsertComputed(known, () => new Map<string, Reference>())
       const reference = references.getOrInsertComputed(name, () => ({ kind, first: place(), count: 0 }))

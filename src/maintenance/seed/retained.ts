@@ -13,10 +13,7 @@ import { madeOverHttpIn } from './desired.ts'
 
 const heldBy = (organizationId: string) => prefixOf('heldApiKey', organizationUserId(organizationId))
 
-/**
- * Takes the records that stay, with their index entries, out of `going` (keys as `latin1Key` text). Returns their names
- * for the log.
- */
+/** Takes those that stay out of `going` (keys as `latin1Key` text), with their index. Returns names for the log. */
 export async function retainInUse(store: Store, going: Set<string>): Promise<string[]> {
   const keys = [...going].map((name) => Buffer.from(name, 'latin1'))
   const retainedNames: string[] = []

@@ -4,10 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CommandError } from '../../errors.ts'
 
-/**
- * A fixture file and the name shown in messages. It is read when needed and not kept, because a large set does not fit
- * in memory.
- */
+/** A fixture file, and its name in messages. Read when it is needed: a large set does not fit in memory. */
 export interface SourceFile {
   readonly file: string
   read(): Uint8Array

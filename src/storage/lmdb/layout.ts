@@ -9,10 +9,7 @@ const versionKey = Buffer.from('v')
 /** The database of packed kinds. */
 export const segmentsName = 'segments'
 
-/**
- * Opens the two databases: `data` for single records, `segments` for packed kinds. Throws StoreError `fatal` for
- * another layout version.
- */
+/** Opens `data` for single records, `segments` for packed kinds. Throws StoreError `fatal` for another layout. */
 export function openRecords(root: Root): { readonly data: Bytes; readonly segments: Bytes } {
   // The version has its own database, so that it is not one of the records.
   const format = openBytes(root, 'format')

@@ -15,10 +15,7 @@ import { StoreError } from '../store.ts'
 /** Ours: milliseconds that the opening of a store waits for commits, and that a commit waits for openings. Past it: an error for the opening, 503 for the commit. */
 const storeOpeningWaitMs = 30_000
 
-/**
- * Milliseconds for which overlapping commits may keep an opening of the store waiting. Past it: new commits wait
- * until it is open.
- */
+/** Milliseconds that overlapping commits keep an opening waiting. Past it: new commits wait until it is done. */
 const commitsTogetherMs = 100
 
 export const openingLockFile = 'opening.lock'

@@ -1,7 +1,4 @@
-/**
- * Reads records, whether they are single LMDB entries or packed in segments. Verifies checksums. It never begins a
- * snapshot; the store does.
- */
+/** Reads and verifies records, single LMDB entries and packed ones. The store begins the snapshot. */
 
 import { copyBytes } from '../bytes.ts'
 import { concatenate } from '../concatenated.ts'

@@ -1,7 +1,4 @@
-/**
- * Scans the whole store, in one snapshot and without stopping at damage, and rewrites the index. For `postern verify`,
- * exports and copies.
- */
+/** Scans the whole store in one snapshot, past damage, for verify, exports and copies; and rewrites the index. */
 
 import { scannedPerRead } from '../../limits.ts'
 import { directoryIndexKinds, prefixOf, prefixRange, stagedKey } from '../keys.ts'

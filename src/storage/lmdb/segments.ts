@@ -124,9 +124,7 @@ export function encodeSegment(entries: readonly Entry[]): Buffer {
 
 const written = createScratchBuffer()
 
-/**
- * The engine's access to stored segments, inside one transaction. Keys are the keys of segments, not of their entries.
- */
+/** Access to stored segments within one transaction. Keys are those of segments, not of their entries. */
 export interface SegmentStorage {
   /** The size in bytes beyond which a segment whose first entry has this key is split. */
   bytesMax(key: Key): number

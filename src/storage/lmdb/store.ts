@@ -140,10 +140,7 @@ async function writing(target: WriteTarget, write: Write, transact: (work: () =>
   }
 }
 
-/**
- * Throws StoreError if the file was moved or replaced: this process still has the old one open, and its writes are lost
- * to the next start.
- */
+/** Throws StoreError if the file was moved or replaced: what is written to the old one is lost to the next start. */
 function bytesOnDisk(file: string, openedIno: number): number {
   const found = statSync(file, { throwIfNoEntry: false })
   if (found === undefined) throw new StoreError('unavailable', folderMovedAway)

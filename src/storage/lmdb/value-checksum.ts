@@ -10,10 +10,7 @@ const checksumBytes = 8
 /** The key to pass for a segment, whose keys are part of its value. */
 export const noKey: Key = new Uint8Array(0)
 
-/**
- * The value followed by its checksum. The bytes are borrowed until the next call: only for a put inside a transaction,
- * which copies them.
- */
+/** The value and its checksum, borrowed until the next call: for a put inside a transaction, which copies them. */
 export function appendChecksum(key: Key, value: Uint8Array): Buffer {
   const bytes = stored(value.length + checksumBytes)
   bytes.set(value)

@@ -10,10 +10,7 @@ import { within } from '../../within.ts'
 import { createSlots } from './slots.ts'
 import { type Address, type Host, nameOf } from './store-url.ts'
 
-/**
- * Milliseconds until a statement of a long transaction must be answered, such as a piece of a load. Past it: the
- * transaction has failed.
- */
+/** Milliseconds for a statement of a transaction, such as a piece of a load. Past it: the transaction has failed. */
 const storeTransactionMs = 30_000
 /** Seconds to connect to a database. Past it: the statement that needs the connection fails. */
 const storeConnectSeconds = 5

@@ -14,9 +14,7 @@ import { type CommitRow, commitCall, outcomeOf } from './write.ts'
 
 export type Statements = ReturnType<typeof createStatements>
 
-/**
- * `wantsStandby`: writes are refused without a synchronous standby. `connections`: for all statements but transactions.
- */
+/** `wantsStandby`: no write without a synchronous standby. `connections`: for all statements but transactions. */
 export function createStatements(primary: PrimaryWatch, wantsStandby: boolean, connections: number, clock: Clock) {
   // One connection is left to small reads, which everybody needs.
   const apart = createSlots(Math.max(1, connections - 1), clock)

@@ -10,10 +10,7 @@ import { arrayOf, bytesArray } from './arrays.ts'
 import type { Run } from './database-client.ts'
 import { schemaVersion } from './schema.ts'
 
-/**
- * Bytes of keys and values that one statement of a load writes to PostgreSQL, beyond the last entry. Past it: the
- * next statement.
- */
+/** Bytes of keys and values in one statement of a load, beyond its last entry. Past it: the next statement. */
 const postgresBytesPerStatement = 8 * 2 ** 20
 const ofStatement = { most: postgresEntriesPerStatement, bytes: postgresBytesPerStatement }
 
