@@ -17,10 +17,7 @@ import type { Shares } from './shares.ts'
 import { Slices } from './slices.ts'
 import type { Work } from './turns.ts'
 
-/**
- * Milliseconds for a megabyte of an answer that is too large to be sent at once, which is read, joined and sent.
- * Counted against `ownerTimeShare`. Past it: the owner waits.
- */
+/** Milliseconds to read, join and send a megabyte of a large answer. Past `ownerTimeShare`: the owner waits. */
 export const answerMsPerMegabyte = 2.5
 
 /** Milliseconds for a megabyte of records that are read from the store, with their checksums. */
@@ -28,15 +25,9 @@ const readMsPerMegabyte = 2
 
 /** Values of an ordinary body, which take no time to speak of. Past it: each takes its time. */
 const fewValues = 1000
-/**
- * Bytes of memory for a value of a parsed body: an object or a list with one member, its copy in canonical order, and
- * the garbage of both. Past it: as for `pendingBytesMax`.
- */
+/** Bytes for a value of a parsed body, with its canonical copy and the garbage. Past it: as for `pendingBytesMax`. */
 const valueBytes = 160
-/**
- * Milliseconds for a value of a parsed body; collecting its garbage, for which everybody waits, takes more than half.
- * Counted against `ownerTimeShare`. Past it: the owner waits.
- */
+/** Milliseconds for such a value, most of them to collect its garbage. Past `ownerTimeShare`: the owner waits. */
 const valueMs = 0.00025
 
 /**
@@ -98,9 +89,8 @@ export class Allowance {
   }
 
   /**
-   * Says whose the request is, once. Waits for a pass of the event loop in which the owner has room, and for one of its
-   * places if the operation reads many records; undefined where it need not wait. Rejects with `rate_limited`, or
-   * throws it at once.
+   * Says whose the request is, once. Waits for a pass in which the owner has room, and for one of its places if the
+   * operation reads many records; undefined where it need not. Rejects with, or throws, `rate_limited`.
    */
   belongsTo(holder: Holder): Promise<void> | undefined {
     if (this.#holder !== undefined) return undefined
@@ -192,8 +182,7 @@ export class Allowance {
   }
 
   /**
-   * Takes the memory of the values that a body is parsed into, and counts the time that they take: they are hashed,
-   * checked, written and collected. Throws `rate_limited`.
+   * Takes the memory of a body's values, and counts the time to check, write and collect them. Throws `rate_limited`.
    */
   takeValues(values: number): void {
     if (values <= fewValues) return
@@ -223,10 +212,7 @@ export class Allowance {
     if (!shares.take(holder, bytes)) throw rateLimited(refusal, 1)
   }
 
-  /**
-   * Slices of the event loop, for work that waits in between: the same for all parts of the request, as each of a
-   * thousand may be shorter than a slice.
-   */
+  /** Slices of the event loop, the same for all parts of the request: each of a thousand may be shorter than one. */
   slices(): Slices {
     this.#slices ??= new Slices(this.#fairness.turns, this.holder)
     return this.#slices
@@ -343,8 +329,7 @@ export class Allowance {
   }
 
   /**
-   * For an answer that outlives its handler, as an event stream does. The allowance keeps all that it has taken until
-   * the caller calls the function that this returns.
+   * For an answer that outlives its handler: the allowance keeps what it took until the returned function is called.
    */
   hold(): () => void {
     this.#holds += 1

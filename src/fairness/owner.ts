@@ -1,7 +1,6 @@
 /**
- * The owner of what a request takes: the user or organization behind its credential, the setup tickets for all
- * namespaces of one, or the network of a stranger. Allowances are divided among owners, so a second key or token of a
- * user gains nothing.
+ * The owner of what a request takes: the user or organization behind its credential, the tickets for all namespaces of
+ * one, or a stranger's network. A second key or token of a user gains nothing.
  */
 
 import type { Holder } from '../storage/store.ts'
@@ -31,10 +30,7 @@ export function listenerOf(holder: Holder): Holder {
   return { keyId: name, family: name }
 }
 
-/**
- * A client without a credential, by its address (`http/client-address.ts`). Its owner is the network: forty addresses of
- * one, each an owner, held everybody for 400 ms.
- */
+/** A client without a credential, by its address (`http/client-address.ts`). Its network is the owner. */
 export function strangerAt(address: string): Holder {
   return { keyId: `\0network ${networkOf(address)}`, family: `\0network ${address}` }
 }

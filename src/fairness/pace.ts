@@ -71,10 +71,7 @@ export class Paces {
     for (const [owner, { all, waiting }] of this.#paidAt) if (all <= at && waiting <= at) this.#paidAt.delete(owner)
   }
 
-  /**
-   * Resolves when the owner's next bytes may be handled, and counts what that will take at once: forty requests that
-   * wait together would all find that the owner has paid.
-   */
+  /** Resolves when the owner's next bytes may be handled, and counts them at once: others wait for the same moment. */
   async pause(owner: string, milliseconds = 0): Promise<void> {
     // Again, as others of the owner may have been first.
     for (let left = this.wait(owner); left > 0; left = this.wait(owner)) await Bun.sleep(left)

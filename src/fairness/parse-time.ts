@@ -3,9 +3,8 @@
 /** Characters of a response that is parsed without a place of its own: most have fewer. Past it: it waits for one. */
 export const unqueuedCharsMax = 64 * 1024
 /**
- * Milliseconds for a response that is parsed, and for a megabyte of it, with writing it again and the collection of
- * what that leaves behind: forty streams of small lists held everybody for two seconds. Counted against
- * `ownerTimeShare`. Past it: the owner waits.
+ * Milliseconds for a response that is parsed, and for a megabyte of it, with writing it again and collecting the
+ * garbage. Counted against `ownerTimeShare`. Past it: the owner waits.
  */
 const parseMs = 0.04
 const parseMsPerMegabyte = 10

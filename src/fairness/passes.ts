@@ -142,10 +142,7 @@ export function createOwnerPasses(atEnd: (run: () => void) => void = setImmediat
   return {
     /** Whether the holder's next request has to wait. */
     isFull: (holder: Holder) => (parts.get(ownerOf(holder))?.count ?? 0) >= ownerRequestsPerPassMax,
-    /**
-     * Waits for the next pass in which the holder's owner has room; undefined in this one. In the order of the calls,
-     * in rounds of the owner's families.
-     */
+    /** Waits for a pass in which the owner has room, in rounds of its families; undefined in this one. */
     enter(holder: Holder): Promise<void> | undefined {
       const owner = ownerOf(holder)
       const part: Part = parts.get(owner) ?? { count: 0, waiting: undefined }

@@ -33,9 +33,8 @@ export class Queue {
   }
 
   /**
-   * Waits for a place, and resolves with a function that leaves it. `isRemoval`: the task takes access away, and comes
-   * before those that do not, `removalsInARowMax` times. Rejects with `rate_limited` if too many tasks of the holder
-   * wait already.
+   * Waits for a place, and resolves with a function that leaves it. `isRemoval`: it takes access away, and comes first,
+   * `removalsInARowMax` times. Rejects with `rate_limited` if too many tasks of the holder wait.
    */
   async enter(holder: Holder, isRemoval = false): Promise<() => void> {
     const leave = this.enterNow(holder)

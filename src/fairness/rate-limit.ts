@@ -7,10 +7,7 @@ import { burstSeconds } from '../limits.ts'
 import { isOrganizationUser } from '../model/names.ts'
 import type { Holder } from './owner.ts'
 
-/**
- * Names (API keys, addresses) that a rate limit keeps, about 200 bytes each. Past it: the least recently used one is
- * evicted, and its next request counts as its first.
- */
+/** Names that a rate limit keeps, of 200 bytes each. Past it: the least recently used one begins again. */
 const rateLimitNamesMax = 20_000
 
 export type RateLimit = ReturnType<typeof createRateLimit>
@@ -44,8 +41,7 @@ export function createRateLimit({ perSecond, burst = perSecond * burstSeconds, c
 
   return {
     /**
-     * Takes one and returns 0; or takes none and returns the seconds, rounded up, until one is available. `kept`: the
-     * part of a full bucket that it leaves to others.
+     * Takes one and returns 0, or none and returns the seconds to wait. `kept`: the part of a full bucket for others.
      */
     take(name: string, kept = 0): number {
       if (perSecond === 0) return 0

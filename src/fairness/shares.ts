@@ -1,7 +1,6 @@
 /**
- * Divides a resource (slots or bytes) among all owners, so that no owner can take all of it. An owner may hold half of
- * what the other owners leave, and within an owner each key and each family of tokens half of what the others leave. So
- * some is always left for the next.
+ * Divides slots or bytes among all owners. An owner may hold half of what the others leave, and within it each key and
+ * each family of tokens half of what others leave. So some is always left for the next.
  */
 
 import { type Holder, ownerOf } from './owner.ts'

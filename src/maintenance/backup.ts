@@ -47,10 +47,7 @@ export async function backUp(store: string, file: string, secret: string): Promi
   }
 }
 
-/**
- * Creates the store folder `store` from a backup and resolves with the instance secret. Throws StoreError `fatal` if
- * `file` is not a backup, or is damaged.
- */
+/** Creates `store` from a backup. Resolves with its secret. Throws StoreError `fatal` if it is none, or is damaged. */
 export async function restore(file: string, store: string): Promise<string> {
   try {
     checkFile(file)

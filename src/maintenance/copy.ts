@@ -1,7 +1,4 @@
-/**
- * Copies a whole store, between folders and databases: hashes, revocations, sealed keys and headers, everything. The
- * copy is read back and compared before anybody can use it.
- */
+/** Copies a whole store, secrets too, between folders and databases, and compares it before anybody can use it. */
 
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
@@ -46,10 +43,7 @@ export function toFolder(store: string): Target {
   }
 }
 
-/**
- * In one transaction, which is rolled back unless what it reads is what was given. `check`: what the instance secret of
- * the store makes; it replaces that of an empty store.
- */
+/** In one transaction, rolled back unless it reads what was given. `check`: what the store's secret makes. */
 export function toDatabase(database: PostgresStore, check: Uint8Array): Target {
   return (source) =>
     database.transaction('BEGIN', async (run) => {

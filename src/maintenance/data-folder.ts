@@ -57,10 +57,7 @@ function requireReadable(path: string): void {
   }
 }
 
-/**
- * Throws CommandError if the store exists and its secret does not. A new secret would silently invalidate every API
- * key, and sealed headers could no longer be opened.
- */
+/** Throws CommandError for a store without its secret: with a new one, all keys and headers would be lost. */
 function requireSecret(path: string): void {
   const file = join(path, 'instance-secret')
   if (hasStore(path) && !existsSync(file)) {
@@ -115,9 +112,8 @@ export async function openDatabaseFolder(
 }
 
 /**
- * For a command that may create a data folder. It creates one only at a path given by the operator: a folder at the
- * default path, in whatever directory the command was run, belongs to no server, and a key created in it would be
- * useless.
+ * For a command that may create a data folder, only where the operator named one: at the default path, in whatever
+ * directory it was run, the folder belongs to no server, and a key in it would be useless.
  */
 export function openNamedDataFolder(place: NamedFolder, tell: (text: string) => void): Promise<DataFolder> {
   const { data, isNamed, store } = place
@@ -185,9 +181,8 @@ export function makeFolder(path: string): void {
 }
 
 /**
- * Throws CommandError unless the folder and the files in it are private. Another user with write access could insert
- * API keys, or place a symbolic link through which root writes elsewhere. The folder itself may be a link: the operator
- * made it.
+ * Throws CommandError unless the folder, which may be a link, and the files in it are private. With write access
+ * another user could insert API keys, or place a symbolic link through which root writes elsewhere.
  */
 function requirePrivateFolder(path: string): void {
   const found = statSync(path)

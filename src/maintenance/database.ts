@@ -1,7 +1,4 @@
-/**
- * A store in PostgreSQL, as serving and commands open it: the data folder beside it keeps the audit log, and the
- * instance secret, which the database must never have.
- */
+/** A store in PostgreSQL. Its data folder has the audit log and the secret, which the database must never have. */
 
 import { createHmac } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -48,10 +45,7 @@ export async function openDatabase(
   }
 }
 
-/**
- * Two processes may open a new database at once, each with a secret of its own: one of them is refused. Resolves to
- * true if this process is the first to open it.
- */
+/** Of two processes that open a new database, each with its own secret, one is refused. True for the other. */
 async function requireSecretOf(
   store: PostgresStore,
   secrets: Secrets,

@@ -1,7 +1,6 @@
 /**
- * The export format: one JSON object a line for each record, its schema, and the store entries that it stands for. Not
- * exported: secrets (sealed headers, signing keys) and what is derived from records (index, versions, usages,
- * manifest).
+ * The export format: a JSON object a line for each record, its schema, and its store entries. Not exported: secrets
+ * (sealed headers, signing keys), and what is derived (index, versions, usages, manifest).
  */
 
 import { type Static, type TObject, type TProperties, Type } from '@sinclair/typebox'
@@ -28,10 +27,7 @@ import {
 import { keyOf } from '../storage/keys.ts'
 import type { Entry } from '../storage/store.ts'
 
-/**
- * The first line. `secret` identifies the instance secret without revealing it. The import needs it, because API keys
- * are stored as hashes keyed with that secret.
- */
+/** The first line. `secret` names the instance secret, and does not reveal it: API keys are hashed with that. */
 export const headShape = validatorOf(
   closedObject({ postern: Type.Literal('export'), version: Type.Literal(1), secret: Type.String() }),
 )

@@ -30,10 +30,7 @@ export async function exportLines(
   return [...known.named].filter((namespace) => !known.there.has(namespace))
 }
 
-/**
- * The parts of records that come before the records that they belong to. Single records are scanned in key order, and
- * connections are packed, so they come last.
- */
+/** Parts that come before their records: single ones come in the order of keys, and connections, packed, come last. */
 function newKnown() {
   return {
     /** Hashes of API keys, by the id of the key. */

@@ -1,7 +1,6 @@
 /**
- * Imports an export into a store: one transaction, all or nothing. A record replaces the record of the same id; all
- * others stay. Every line is checked before anything is written. Until then memory holds names and counts, never the
- * records.
+ * Imports an export: one transaction, all or nothing. A record replaces the one of the same id; others stay. Every line
+ * is checked before anything is written; until then memory holds names and counts, never records.
  */
 
 import { CommandError } from '../errors.ts'
@@ -47,9 +46,8 @@ export interface ImportOptions {
 }
 
 /**
- * Imports a file; durable when it resolves. Throws CommandError, with `file:line` for a bad line; then nothing was
- * written. `leftOut`: API keys that were not imported: they are of another instance, and their hashes do not work with
- * this secret.
+ * Durable when it resolves. Throws CommandError, with `file:line` for a bad line; then nothing was written. `leftOut`:
+ * API keys of another instance, whose hashes do not work with this secret.
  */
 export async function importFile(
   store: Store,
@@ -95,10 +93,7 @@ function newPlan(store: Store, file: string, deletes: Spool) {
     deletes,
     /** Organizations and namespaces that records refer to, by their name in messages. */
     named: new Map<string, Key>(),
-    /**
-     * Records that the file itself contains, by the same names. Of connections and servers it reports duplicates: each
-     * would be counted twice in the usage.
-     */
+    /** Records in the file, by the same names. A connection or server that is there twice would count twice. */
     loaded: new Set<string>(),
     /** The owners in the file, by the id of each organization that it has anything of. */
     owners: new Map<string, Set<string>>(),
@@ -123,9 +118,8 @@ const takeOut =
   'take it out of the file, with all that is in it, and correct the number of records in the last line; or delete the one here'
 
 /**
- * Throws CommandError for a referenced organization or namespace that is neither in the file nor in the store, for a
- * server without its listing, for an organization of others, and for what would be replaced in a namespace of which the
- * file does not say whose it is.
+ * Throws CommandError for what is named and neither in the file nor in the store, for a server without its listing, for
+ * others' organization, and for what would be replaced in a namespace whose owner the file does not say.
  */
 async function requireNamed(plan: Plan): Promise<void> {
   for (const name of plan.servers) {

@@ -30,9 +30,8 @@ import { newVersion } from '../storage/versions.ts'
 export type Findings = Awaited<ReturnType<typeof verifyStore>>
 
 /**
- * Checks a store, in one snapshot; servers may use it meanwhile. `sealingKey` opens the sealed signing keys.
- * `onProgress` is called for every record and index entry: it must be cheap. Throws StoreError if the store cannot be
- * opened.
+ * Checks a store in one snapshot; servers may use it meanwhile. `sealingKey` opens the signing keys. `onProgress`,
+ * called for every record and index entry, must be cheap. Throws StoreError if the store cannot be opened.
  */
 export async function verifyStore(scan: Scan, sealingKey: Buffer, onProgress: (what: string, done: number) => void) {
   const records = new RecordCheck(sealingKey)
@@ -78,9 +77,8 @@ export async function verifyStore(scan: Scan, sealingKey: Buffer, onProgress: (w
 }
 
 /**
- * Rewrites the whole index and all usages from the records, in one transaction, and gives every namespace a new
- * version, so that no cache survives. A commit of another process between the scan and this transaction is missing from
- * the new index.
+ * Rewrites the whole index and all usages from the records in one transaction, with new versions, so that no cache
+ * survives. A commit of another process between the scan and it is missing from the new index.
  */
 export async function rebuildIndex({ scan, replaceIndex }: Repair, { namespaces, usages }: Findings): Promise<void> {
   const entries: Entry[] = []

@@ -70,8 +70,7 @@ export class AuditVerifier {
   }
 
   /**
-   * A line that looks like one of ours and ends too soon is judged with the next entry: if that follows the last one, a
-   * crash truncated the line; otherwise it was changed.
+   * A line that ends too soon is judged with the next entry: if that follows the last, it was a crash, else a change.
    */
   #pushUnreadable(line: string, place: string): void {
     const before = this.#current === undefined ? this.#openStart : this.#current.openEnd
@@ -102,10 +101,7 @@ export class AuditVerifier {
     this.#problems.push(`${place}: was changed, or belongs to another log`)
   }
 
-  /**
-   * The chain that an entry follows, or the one of its name. Commands write no name, so an entry without one begins a
-   * chain only where a file begins.
-   */
+  /** The chain that an entry follows, or of its name. One without a name begins a chain only at the start of a file. */
   #chainOf(link: Link, place: string): Chain {
     const { prev, seq, replica } = link
     const followed = this.#byLastHash.get(prev)

@@ -135,10 +135,7 @@ export class CallLog {
     })
   }
 
-  /**
-   * Records a refused call, as `record` does. Past a bound of its caller, and one of all, only their number is written,
-   * by caller, when the second is over; then no record is made.
-   */
+  /** As `record`, of a refused call. Past a bound of its caller, or of all, only their number is written, and later. */
   async refused(caller: RefusedCaller, makeRecord: () => Promise<CallRecord>): Promise<void> {
     if (this.#log.isWritten(caller)) await this.record(await makeRecord())
   }

@@ -1,7 +1,4 @@
-/**
- * The log: one JSON object a line, on stderr. The code that writes a line chooses its fields; credentials, bodies and
- * query strings are never among them.
- */
+/** The log: a JSON object a line, on stderr. Never with credentials, bodies or query strings. */
 
 import { systemClock, timestampOf } from '../clock.ts'
 import { escapeControlCharacters } from './escape-control.ts'

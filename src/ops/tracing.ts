@@ -60,8 +60,7 @@ export async function openTracing(environment: NodeJS.ProcessEnv) {
 
   return {
     /**
-     * Runs `work` within a span, below the current one or below the trace that `given` names. `end` says what the span
-     * tells of the result; if `work` throws, the span failed.
+     * Runs `work` in a span below the current one or `given`, which `end` completes. If `work` throws, the span failed.
      */
     async span<T>(
       { name, kind, attributes = {}, given }: SpanOptions,

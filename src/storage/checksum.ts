@@ -1,7 +1,6 @@
 /**
- * The checksum that every engine keeps with a value: of its key and its bytes, so that bytes altered by a disk are
- * never returned, nor one record in place of another. XXH3 detects accidents and takes 0.5 µs for 16 kB; it does not
- * protect against an attacker who can write the file.
+ * The checksum of a key and its value: no engine returns bytes that a disk has altered, or another record's. XXH3 takes
+ * 0.5 µs for 16 kB, and does not protect against an attacker who can write the file.
  */
 
 import type { Key } from './store.ts'

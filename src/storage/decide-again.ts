@@ -1,7 +1,6 @@
 /**
- * Writes that depend on what is stored: each is decided on a record and committed only if that has not changed since.
- * Otherwise it is decided again, a bounded number of times: many writers of one record must not keep one another, and
- * the store, busy for ever.
+ * Writes that depend on what is stored: each is decided on a record, and again if that has changed before the commit; a
+ * bounded number of times, as many writers of one record would keep the store busy for ever.
  */
 
 import { StoreError } from './store.ts'

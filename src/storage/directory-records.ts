@@ -22,10 +22,7 @@ import { parseKey } from './record-kinds.ts'
 import type { Entry, Key } from './store.ts'
 import { newVersion } from './versions.ts'
 
-/**
- * Writes of servers whose names are kept, so that only these listings are read again. Past it: a process that has
- * missed more writes reads the groups with new listings again.
- */
+/** Writes of servers whose names are kept. Past it: a process that missed more reads groups of listings again. */
 export const listingChangesKept = 100
 
 /** The records that these values are. Not checked: only valid records are written, and checksums are verified. */

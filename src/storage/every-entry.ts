@@ -1,7 +1,4 @@
-/**
- * Reads all entries or keys under a prefix, a page at a time. Between pages others have their turn, which reads of a
- * local store do not give them.
- */
+/** Reads all under a prefix, a page at a time. Others have their turn between pages, also with a local store. */
 
 import { nextTurn } from '../next-turn.ts'
 import { prefixRange } from './keys.ts'

@@ -1,7 +1,6 @@
 /**
- * Free disk space. lmdb-js can crash the process if the disk fills up during a commit, so no commit begins without
- * enough space. Revocations and deletions have a lower floor: a full disk must not keep a stolen key valid. So nothing
- * else writes below the higher one: neither records nor lines of a log.
+ * Free disk space. lmdb-js can crash on a full disk, so no commit begins without enough. Revocations and deletions
+ * alone have a lower floor, also among lines of logs: a full disk must not keep a stolen key valid.
  */
 
 import { statfsSync } from 'node:fs'

@@ -16,10 +16,7 @@ import type { Key } from './store.ts'
 /** `small`: one read may take those of many callers. `large`: as large as somebody makes it. `index`: of other records. */
 type Size = 'small' | 'large' | 'index'
 
-/**
- * `parts`: their names, which follow the letter in a key, separated by NUL. `name`: in messages, with parts in braces.
- * The value of an index is empty.
- */
+/** `parts`: names of the parts after the letter, with NUL between. `name`: in messages, with parts in braces. */
 const row =
   (size: Size) =>
   <const Parts extends readonly string[]>(letter: string, parts: Parts, name: string, schema?: TSchema) => ({

@@ -67,10 +67,7 @@ export async function stageConnections(
   return true
 }
 
-/**
- * Removes what an interrupted load left. The caller must know that no load is running. The note is deleted last, so an
- * interrupted removal is continued by the next.
- */
+/** Removes what an interrupted load left. No load may be running. The note goes last, for the next to continue. */
 export async function removeStaged(store: Store): Promise<void> {
   const note = await store.get(stagedKey)
   if (note === undefined) return

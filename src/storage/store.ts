@@ -60,18 +60,14 @@ export interface Write {
   readonly counts?: readonly Count[]
   readonly puts?: Iterable<Entry>
   readonly deletes?: Iterable<Key>
-  /**
-   * May use disk space that is reserved for writes that take access away: revocations all of it, deletions, of which
-   * there may be as many as there are records, a part.
-   */
+  /** May use disk space that is kept for writes that take access away: a revocation all of it, a deletion a part. */
   readonly fromReserve?: 'revocation' | 'deletion' | undefined
   /** On whose behalf it is, where many may be: each has its part of the reserved space. */
   readonly holder?: Holder | undefined
 }
 
 /**
- * The outcome of a write. If `ok` is false, nothing was written. `conflicts`: keys whose check failed. `full`: if no
- * check failed, the keys of counts that would exceed their bound.
+ * If not `ok`, nothing was written, because of checks that failed (`conflicts`), or else counts past a bound (`full`).
  */
 export type Committed =
   | { readonly ok: true }
@@ -94,10 +90,7 @@ export interface Store {
   concatValues(range: Range, beside?: Key): Promise<ConcatenatedValues & { readonly beside: Uint8Array | undefined }>
   /** A small write. Resolves when it is durable. Concurrent commits share a disk flush if the engine can do that. */
   commit(write: Write): Promise<Committed>
-  /**
-   * A write of any size, with the same promises. `puts` and `deletes` are consumed while it is written. It may block
-   * the event loop, so it is for start-up and commands.
-   */
+  /** A write of any size. Consumes `puts` and `deletes` on the way. It may block others: for start-up and commands. */
   load(write: Write): Promise<Committed>
   /** Each read is a round trip to another machine, so that few large ones are better than many small ones. */
   readonly isRemote?: boolean
@@ -125,8 +118,7 @@ export interface Health {
 export interface LocalReads {
   get(key: Key): Uint8Array | undefined
   /**
-   * The buffer is borrowed: it is valid until `use` returns. `use` must not await. Undefined if the joined values
-   * have more bytes than `bytesMax`, of which few more are read.
+   * Borrowed until `use` returns, which must not await. Undefined past `bytesMax` bytes, of which few more are read.
    */
   concatValues<T>(range: Range, bytesMax: number, use: (values: ConcatenatedValues) => T): T | undefined
   /**

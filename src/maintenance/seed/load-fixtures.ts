@@ -90,10 +90,7 @@ async function tryLoad(
   const isFromFixture = (name: string) => before.names.has(name)
   const isFirst = before.names.size === 0
   const desired = await desiredEntries(store, fixtures, { pepper, now, isFromFixture, isFirst, handedOver: given })
-  /**
-   * Takes a record out of the old manifest, because these fixtures still bring it, and warns if they replace a record
-   * that no fixture brought.
-   */
+  /** Takes out of the old manifest what still comes, and warns if it replaces a record that no fixture brought. */
   let brought = 0
   const bring = (key: Key, replaces: boolean) => {
     brought += 1
@@ -200,10 +197,7 @@ async function hiddenOf(store: Store, namespaces: readonly string[]): Promise<st
   return hidden
 }
 
-/**
- * The records that are removed with their fixture, of the keys in an old manifest. `keys`: of the directory. Subtracts
- * from `usages` what the removed servers held.
- */
+/** The records of an old manifest that go. `keys`: of the directory. Subtracts what servers held from `usages`. */
 async function goneWithFixtures(store: Store, names: ReadonlySet<string>, usages: Usages) {
   const keys: Key[] = []
   const revoked = new Set<string>()

@@ -1,7 +1,4 @@
-/**
- * Reads fixture files: every file completely, and all problems at once, each with file and place. The result is
- * consistent in itself. Nothing is written to the store.
- */
+/** Reads fixture files as a consistent set: all of them, with all problems at once, each with file and place. */
 
 import { type Static, Type } from '@sinclair/typebox'
 import { chosenKeyProblem } from '../../auth/chosen-key.ts'
@@ -83,10 +80,9 @@ const fileShape = validatorOf(
 )
 
 /**
- * Reads and checks all files as one set. If there are problems, the fixtures must not be used. Connections are kept in
- * the spool, which must stay open while they are used. `onProgress` is called every 10,000 connections with their
- * number. Others have a turn of the event loop after each file. Rejects with CommandError for a file that cannot be
- * read.
+ * Reads and checks all files as one set, which must not be used if there are problems, nor after the spool, which has
+ * the connections, is closed. `onProgress` is called every 10,000 connections. Others have a turn of the event loop
+ * after each file. Rejects with CommandError for a file that cannot be read.
  */
 export async function readFixtures(
   sources: Iterable<SourceFile>,
@@ -156,10 +152,7 @@ class FixtureReader {
     this.#each('mocks', mocks, (mock) => this.#readMock(mock))
   }
 
-  /**
-   * Adds what `read` makes of the valid entries of a list to `all`, with their places, and reports the problems of the
-   * others, so that one run finds as many as possible.
-   */
+  /** Adds what `read` makes of valid entries to `all`, with their places, and reports the problems of all others. */
   #each<K extends keyof typeof entryShapes, T extends object>(
     kind: K,
     all: T[],

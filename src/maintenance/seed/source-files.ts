@@ -10,10 +10,7 @@ export interface SourceFile {
   read(): Uint8Array
 }
 
-/**
- * The `*.json` files of the folders, except `*.schema.json`, sorted by name within a folder. Throws CommandError for a
- * folder that cannot be read or has none.
- */
+/** The `*.json` but `*.schema.json` of each folder, sorted. Throws CommandError where there is none to read. */
 export function findFixtureFiles(folders: readonly string[]): string[] {
   return folders.flatMap((folder) => {
     const names = namesIn(folder).filter((name) => name.endsWith('.json') && !name.endsWith('.schema.json'))

@@ -1,7 +1,6 @@
 /**
- * LMDB's native addon, which the executable carries. The operating system loads code from files only, so it is written
- * to an anonymous file in memory, or else to a file in the store's own folder: never to a place where other users could
- * put a file first.
+ * LMDB's native addon, which the executable carries. Code is loaded from files only: from one in memory, or else one in
+ * the store's own folder, never from a place where other users could put a file first.
  */
 
 import { dlopen, ptr } from 'bun:ffi'
@@ -45,9 +44,8 @@ function inMemory(bytes: Buffer): unknown {
 const closedByPrograms = 1
 
 /**
- * Writes the addon to `folder`, which must be private to its owner, and returns its path. The name contains a hash of
- * the content, so that two versions do not overwrite each other. An existing file is used only if we own it and its
- * bytes are the same.
+ * Writes the addon to `folder`, which must be private, and returns its path. Its name has a hash of the content, for
+ * two versions at once. An existing file is used only if we own it and its bytes are the same.
  */
 export function unpack(bytes: Buffer, folder: string): string {
   const digest = new Bun.CryptoHasher('sha256').update(bytes).digest('hex').slice(0, 32)

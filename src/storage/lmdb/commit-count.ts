@@ -13,9 +13,8 @@ const transactionAt = 8
 const headBytes = 16
 
 /**
- * Call it before LMDB opens the folder in this process, never while it is open: closing any descriptor of the lock file
- * releases all locks that this process holds on it (POSIX). The returned function gives undefined if the lock file does
- * not have the expected format.
+ * Call it before LMDB opens the folder in this process, never after: closing a descriptor of the lock file releases all
+ * locks that the process holds on it (POSIX). The function gives undefined if the lock file has another format.
  */
 export function openCommitCount(folder: string): () => number | undefined {
   const path = join(folder, 'lock.mdb')

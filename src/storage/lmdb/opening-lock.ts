@@ -21,8 +21,7 @@ const commitsTogetherMs = 100
 export const openingLockFile = 'opening.lock'
 
 /**
- * `opening` a store: runs the work while no process commits. A synchronous `write`: while no process opens the store.
- * Throws StoreError `unavailable` after `waitMs`.
+ * Runs `opening` while no process commits, `write` while none opens. Throws StoreError `unavailable` after `waitMs`.
  */
 export function withLock<T>(folder: string, use: 'opening' | 'write', work: () => T, waitMs = storeOpeningWaitMs): T {
   const lock = openLock(folder, waitMs, [use === 'opening' ? 'BEGIN EXCLUSIVE' : 'BEGIN', readSchema])

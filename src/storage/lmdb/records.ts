@@ -26,8 +26,7 @@ export function createRecords(data: Bytes, packed: SegmentReader, kinds: PackedK
   }
 
   /**
-   * Passes up to `limit` entries of a range to `take`, single ones and those of segments in key order. Returns true if
-   * there are more. With `keys`, values are empty.
+   * Passes up to `limit` entries of a range to `take`, in key order; without values for `keys`. True if there are more.
    */
   function walk(range: Range, kind: 'entries' | 'keys', take: Take): boolean {
     const { gte, lt } = range

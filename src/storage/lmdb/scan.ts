@@ -19,10 +19,7 @@ export interface Scanned {
   readonly value: Uint8Array | undefined
 }
 
-/**
- * Passes a whole store to `take`, a batch at a time and in one snapshot: single records first, then packed ones, each in
- * key order. Records only written ahead are skipped.
- */
+/** Passes a store to `take` in batches of one snapshot: single records, then packed ones; none that is only staged. */
 export type Scan = (take: (records: readonly Scanned[]) => void | Promise<void>) => Promise<void>
 
 /** `folder` is the store's folder. A server may have it open. */
@@ -95,17 +92,11 @@ function* everyRecord(
 /** The access of a repair to a store. */
 export interface Repair {
   readonly scan: Scan
-  /**
-   * Replaces all index entries by these, which are in key order. `more` are single entries written with them, those of
-   * the directory's indexes too.
-   */
+  /** Replaces all index entries by these, in key order, and those of the directory by `more`, with other entries. */
   replaceIndex(entries: readonly Entry[], more: readonly Entry[]): Promise<void>
 }
 
-/**
- * Replaces the whole index in one transaction, even if the old one cannot be read. `entries` must be sorted. `more` are
- * single entries written with it (versions, usages).
- */
+/** As `Repair.replaceIndex`, in one transaction, even if the old index cannot be read. */
 export function replaceIndex(folder: string, entries: readonly Entry[], more: readonly Entry[]): Promise<void> {
   return withRecords(folder, ({ root, data, segments }) => {
     const replace = () => {

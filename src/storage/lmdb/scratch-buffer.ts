@@ -1,7 +1,4 @@
-/**
- * A reusable buffer. The returned slice belongs to the caller until the next call, which overwrites it. The buffer
- * grows to the largest length requested and never shrinks.
- */
+/** A buffer that grows to the largest length requested. Each call overwrites what the one before it returned. */
 export function createScratchBuffer(): (length: number) => Buffer<ArrayBuffer> {
   let room = Buffer.allocUnsafeSlow(64 * 1024)
   return (length) => {

@@ -18,9 +18,8 @@ import { createScratchBuffer } from './scratch-buffer.ts'
 const segmentSpillBytes = 2 ** 20
 
 /**
- * Kinds stored in segments, with the maximum size of a segment in bytes. Connections are read by the page, and 16 kB
- * make a page a few segments. Index entries are small and change one by one: a segment is one LMDB page, which LMDB
- * would rewrite for a single entry anyway.
+ * Kinds stored in segments, with the largest size of one in bytes. With 16 kB, a page of connections is in a few. A
+ * segment of index entries, which change one by one, is one page of LMDB, which a single entry would rewrite anyway.
  */
 export const packedKinds = { c: 16 * 1024, x: 4 * 1024 - 64 } as const satisfies PackedKinds
 

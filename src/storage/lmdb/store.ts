@@ -31,10 +31,7 @@ import { abort, openRoot, type Root } from './root.ts'
 import { SegmentReader } from './segment-reader.ts'
 import { type PackedKinds, packedKinds } from './segments.ts'
 
-/**
- * Opens the store in a folder and creates it if it is missing. Throws StoreError `fatal` with a line for the operator.
- * `free` returns the free bytes on the folder's disk.
- */
+/** Opens the store, and makes it if it is missing. Throws StoreError `fatal`. `free`: the free bytes of the disk. */
 export function openLmdbStore(folder: string, kinds: PackedKinds = packedKinds, free = freeBytes): Store {
   const file = join(folder, 'data.mdb')
   checkFile(file)

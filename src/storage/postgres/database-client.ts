@@ -14,10 +14,7 @@ import { type Address, type Host, nameOf } from './store-url.ts'
 const storeTransactionMs = 30_000
 /** Seconds to connect to a database. Past it: the statement that needs the connection fails. */
 const storeConnectSeconds = 5
-/**
- * Milliseconds between two closings of all idle connections to a database because one was lost or late: others may be
- * dead, too. Within it: only that one is closed.
- */
+/** Milliseconds between closings of all idle connections after one was lost or late. Within it: that one alone. */
 export const storeRenewMs = 1000
 
 /**

@@ -46,10 +46,7 @@ export function scanWith(run: Run): Scan {
   }
 }
 
-/**
- * Looks and repairs in one transaction: commits of replicas must not come between, or the new index would be without
- * them. They may read meanwhile, and writers wait.
- */
+/** Looks and repairs in one transaction: writers wait, or the new index would be without their commits. */
 export function repairDatabase<T>(database: PostgresStore, work: (repair: Repair) => Promise<T>): Promise<T> {
   return database.transaction('BEGIN', async (run) => {
     await run('LOCK TABLE postern_records IN EXCLUSIVE MODE')

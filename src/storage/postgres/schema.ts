@@ -24,10 +24,7 @@ export const refusals = {
   tooOld: 'PN003',
 } as const
 
-/**
- * `checksum` is NULL where the database itself has counted. Values are compressed nowhere: most are small, and the
- * larger ones are JSON that is read as a whole.
- */
+/** `checksum` is NULL where the database has counted. No value is compressed: they are small, or read as a whole. */
 const tables = `
 CREATE TABLE IF NOT EXISTS postern_records (
   key bytea PRIMARY KEY,

@@ -17,8 +17,7 @@ interface Batch<T> {
 }
 
 /**
- * `read`: one statement, one snapshot, of at most `sharedReadKeysMax` keys and those of one caller. `since`: when its
- * first caller asked, for its deadline.
+ * `read`: one statement for at most `sharedReadKeysMax` keys and one caller's; `since`: when its first caller asked.
  */
 export function createSharedReads<T>(
   read: (keys: readonly Key[], since: number) => Promise<readonly (T | undefined)[]>,

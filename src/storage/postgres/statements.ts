@@ -1,7 +1,4 @@
-/**
- * Sends statements to whatever is primary when they are sent. A read is sent again if its connection is lost; a commit
- * until its outcome is certain (contract, 16.8).
- */
+/** Sends statements to the primary: a read until it is answered, a commit until it is certain (contract, 16.8). */
 
 import type { Clock } from '../../clock.ts'
 import { storeOutcomeMs, storePoolReserved, storeReadMs } from '../../limits.ts'
@@ -93,10 +90,7 @@ export function createStatements(primary: PrimaryWatch, wantsStandby: boolean, c
       }
     },
 
-    /**
-     * Runs `work` in one transaction, which `begin` opens, without a deadline. Throws what `work` throws, and StoreError
-     * `unavailable` or `indeterminate`.
-     */
+    /** Runs `work` without a deadline. Throws what it throws, and StoreError `unavailable` or `indeterminate`. */
     async transaction<T>(begin: string, work: (run: Run) => Promise<T>): Promise<T> {
       requireOpen()
       const client = await primary.current(clock.monotonic() + storeReadMs)

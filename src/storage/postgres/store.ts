@@ -20,10 +20,7 @@ import { loadWith } from './write.ts'
 /** Contract 16.11: milliseconds that postern waits for the database when it starts. Past it: postern ends. */
 const storeStartMs = 30_000
 
-/**
- * Keys that a commit on PostgreSQL locks one by one; the server has room for 6,400 locks by default. Past it: the
- * commit locks all records, as a load does.
- */
+/** Keys that a commit locks one by one; servers have 6,400 locks. Past it: it locks all records, as a load does. */
 export const postgresCommitKeysMax = 500
 
 export interface PostgresOptions {

@@ -21,9 +21,8 @@ const call =
   'SELECT kind, at FROM postern_commit($1, $2, $3, $4::bytea[], $5::bytea[], $6::bytea[], $7::text[], $8::text[], $9::bytea[], $10::bytea[], $11::bytea[], $12::bigint[])'
 
 /**
- * The call of `postern_commit` for a small write, under an id of its own: it may be sent more than once, and is done
- * once. `wantsStandby`: it is refused where no synchronous standby is configured. Throws StoreError `too_large` for a
- * key out of bounds.
+ * The call of `postern_commit` for a small write; its id makes it happen once, however often it is sent.
+ * `wantsStandby`: refused without a synchronous standby. Throws StoreError `too_large` for a key out of bounds.
  */
 export function commitCall(wantsStandby: boolean, write: Write) {
   const { checks = [], counts = [] } = write
