@@ -105,7 +105,6 @@ class FixtureReader {
   readonly #unreadable = new Set<string>()
   readonly #fixtures: Fixtures
   readonly #onProgress: (connections: number) => void
-  readonly #references = createReferences()
 
   /** All names defined so far, in all files, to detect duplicates and check references. */
   readonly #names = {
@@ -117,6 +116,7 @@ class FixtureReader {
     /** SERVER NUL TOOL. */
     tool: new Set<string>(),
   }
+  readonly #references = createReferences(this.#names)
   /** The current file, and the place in it of the entry that is being read, such as `servers[2]`. */
   #file = ''
   #place = ''
@@ -183,7 +183,7 @@ class FixtureReader {
   end(): { fixtures: Fixtures; problems: FixtureProblem[] } {
     const problems = this.#problems
     const unreadable = this.#unreadable
-    if (unreadable.size === 0) problems.push(...this.#references.problems(this.#names.server, this.#names.namespace))
+    if (unreadable.size === 0) problems.push(...this.#references.problems())
     // Report unreadable files first: other problems may be caused by them.
     else problems.sort((a, b) => Number(unreadable.has(b.file)) - Number(unreadable.has(a.file)))
     return { fixtures: this.#fixtures, problems }
@@ -297,11 +297,7 @@ class FixtureReader {
 
   /** Checks that a name exists, now or by the end of the last file. */
   #requireReference(kind: 'organization' | 'namespace' | 'server' | 'tool', name: string, within: string): void {
-    const names = this.#names[kind]
-    if (names.has(name)) return
-    // Captured: they will have changed when the place is needed.
-    const [file, document, place] = [this.#file, this.#document, this.#place]
-    this.#references.add(kind, names, name, () => positionIn(file, document, place + within))
+    this.#references.add(kind, name, () => positionIn(this.#file, this.#document, this.#place + within))
   }
 
   #report(within: string, message: string): void {

@@ -10,33 +10,34 @@ import type { FixtureProblem } from './problem.ts'
 const nameGuessesMax = 50
 
 type Place = Omit<FixtureProblem, 'message'>
-type Reference = { readonly kind: string; readonly first: Place; count: number }
+type Kind = 'organization' | 'namespace' | 'server' | 'tool'
 
-/** Collects references while files are read. */
-export function createReferences() {
-  /** By the set that must have the name, then by name: a million connections may refer to one namespace. */
-  const missing = new Map<ReadonlySet<string>, Map<string, Reference>>()
+/** Collects references while files are read. `names`: those that the files define, as far as they are read. */
+export function createReferences(names: Readonly<Record<Kind, ReadonlySet<string>>>) {
+  /** By kind, then by name: a million connections may refer to one namespace. */
+  const missing = new Map<Kind, Map<string, { readonly first: Place; count: number }>>()
 
   return {
-    /** Notes a use of `name`, which `known` must have at the end. `place` is called for the first use alone. */
-    add(kind: string, known: ReadonlySet<string>, name: string, place: () => Place): void {
-      const references = missing.getOrInsertComputed(known, () => new Map<string, Reference>())
-      const reference = references.getOrInsertComputed(name, () => ({ kind, first: place(), count: 0 }))
-      reference.count += 1
+    /** Notes a use of a name, which must be there at the end. `place` is called for the first use alone. */
+    add(kind: Kind, name: string, place: () => Place): void {
+      if (names[kind].has(name)) return
+      const references = missing.getOrInsertComputed(kind, () => new Map())
+      references.getOrInsertComputed(name, () => ({ first: place(), count: 0 })).count += 1
     },
-    /** One problem for each name that is still missing. The names of all files: for hints. */
-    problems(serverNames: ReadonlySet<string>, namespaceNames: ReadonlySet<string>): FixtureProblem[] {
+    /** One problem for each name that is still missing. */
+    problems(): FixtureProblem[] {
       const problems: FixtureProblem[] = []
-      for (const [known, references] of missing) {
-        for (const [name, { kind, first, count }] of references) {
+      for (const [kind, references] of missing) {
+        const known = names[kind]
+        for (const [name, { first, count }] of references) {
           if (known.has(name)) continue
           // A tool's name is `server NUL tool`. If the server is missing, that problem is enough.
           const [server = '', tool] = name.split('\0', 2)
-          if (tool !== undefined && !serverNames.has(server)) continue
+          if (tool !== undefined && !names.server.has(server)) continue
           const shown = tool ?? name
           const candidates = tool === undefined ? known : toolsOf(server, known)
           const guess = problems.length < nameGuessesMax ? didYouMean(shown, candidates) : ''
-          const form = first.place.endsWith('.qualifiedName') ? qualifiedNameHint(first.record, namespaceNames) : ''
+          const form = first.place.endsWith('.qualifiedName') ? qualifiedNameHint(first.record, names.namespace) : ''
           const more = count > 1 ? ` (${count - 1} more ${count > 2 ? 'name' : 'names'} it too)` : ''
           const message = `names the ${kind} ${JSON.stringify(shown)}, which no fixture has${guess || form}${more}`
           problems.push({ ...first, message })
