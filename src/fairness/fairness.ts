@@ -25,7 +25,6 @@ const commitsAtOnceMax = 64
 /** Ours: TLS handshakes with other servers in which postern reads certificates at the same time, at most two for each owner. Past it: further handshakes wait. */
 const handshakesAtOnceMax = 8
 
-/** See `createFairness`. */
 export type Fairness = Readonly<ReturnType<typeof createFairness>>
 
 /** Made once for a process. */
@@ -60,9 +59,7 @@ export function createFairness() {
     removals: new Queue(commitsAtOnceMax, commitsAtOnceMax / 8),
     /** Time in which bytes of other servers, and large answers, are handled. */
     time,
-    /** Requests to other servers in progress. */
     requests: new Shares(outgoingRequestsMax),
-    /** Names that are being looked up. */
     lookups: new Shares(pendingLookupsMax),
     /** Places for TLS handshakes with other servers: certificates are verified in one piece each. */
     handshakes: new Queue(handshakesAtOnceMax, handshakesAtOnceMax / 4),

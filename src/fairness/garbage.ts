@@ -66,7 +66,6 @@ function anonymousBytes(): number {
   return kilobytes === undefined ? process.memoryUsage.rss() : Number(kilobytes) * 1024
 }
 
-/** Checks every `garbageCheckMs` until it is disposed. */
 export function watchGarbage(): Disposable {
   const timer = setInterval(createGarbageCheck(), garbageCheckMs)
   timer.unref()

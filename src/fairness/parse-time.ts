@@ -13,7 +13,6 @@ const smallParseMs = 0.008
 /** Characters of a response that is parsed at once if its owner need not wait. Past it: it takes memory. */
 export const smallCharsMax = 4096
 
-/** Milliseconds that a text of so many characters counts for. */
 export function parseMsOf(characters: number): number {
   const part = Math.min(1, characters / smallCharsMax)
   return smallParseMs + (parseMs - smallParseMs) * part + (characters / 2 ** 20) * parseMsPerMegabyte

@@ -26,7 +26,6 @@ type Answer = (request: Request) => Promise<Response> | Response
 
 interface InPasses {
   readonly sockets: {
-    /** The client's address. */
     addressOf(request: Request): string
     /** Undefined if the client has closed it. */
     connectionOf(request: Request): string | undefined
@@ -140,7 +139,6 @@ export function createOwnerPasses(atEnd: (run: () => void) => void = setImmediat
   }
 
   return {
-    /** Whether the holder's next request has to wait. */
     isFull: (holder: Holder) => (parts.get(ownerOf(holder))?.count ?? 0) >= ownerRequestsPerPassMax,
     /** Waits for a pass in which the owner has room, in rounds of its families; undefined in this one. */
     enter(holder: Holder): Promise<void> | undefined {

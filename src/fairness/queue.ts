@@ -16,7 +16,6 @@ export class Queue {
   readonly #waitingMax: number | undefined
   readonly #removals = new Rounds<(leave: () => void) => void>()
   readonly #others = new Rounds<(leave: () => void) => void>()
-  /** Places taken, by owner. */
   readonly #taken = new Map<string, number>()
   #free: number
   #removalsInARow = 0

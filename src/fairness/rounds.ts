@@ -31,7 +31,6 @@ export class Rounds<Job> {
     return true
   }
 
-  /** Removes and returns the next job of an owner that `mayGo` accepts. */
   next(mayGo: (owner: string) => boolean = () => true): Waiting<Job> | undefined {
     for (const [name, owner] of this.#owners) {
       if (!mayGo(name)) continue
@@ -50,7 +49,6 @@ export class Rounds<Job> {
     return undefined
   }
 
-  /** Whether the holder's owner has jobs waiting. */
   isWaiting(holder: Holder): boolean {
     return this.#owners.has(ownerOf(holder))
   }

@@ -12,7 +12,6 @@ export class Shares {
   readonly #owners = new Map<string, number>()
   readonly #families = new Map<string, number>()
 
-  /** `total`: the amount that all holders may take together. */
   constructor(total: number) {
     this.#total = total
   }
@@ -28,7 +27,6 @@ export class Shares {
     return true
   }
 
-  /** Returns an amount that was taken. */
   giveBack(holder: Holder, amount: number): void {
     this.#held -= amount
     lower(this.#owners, ownerOf(holder), amount)

@@ -92,7 +92,6 @@ async function withExtra(folder: string, use: (extra: Bytes) => void): Promise<v
   }
 }
 
-/** Flushes a file or a directory to disk. */
 function flush(path: string): void {
   const descriptor = openSync(path, 'r')
   try {

@@ -121,7 +121,6 @@ export function openNamedDataFolder(place: NamedFolder, tell: (text: string) => 
   return openDataFolder(data)
 }
 
-/** A data folder as given to a command. */
 export interface NamedFolder extends Place {
   /** True if the path was given by a flag or the environment, false for the default. */
   readonly isNamed: boolean

@@ -107,7 +107,6 @@ function newPlan(store: Store, file: string, deletes: Spool) {
     replaced: new Map<string, string>(),
     /** Pins in the file whose connections have not come yet. */
     pins: new Map<string, NonNullable<ConnectionPrivate['pins']>>(),
-    /** The namespaces of connections. */
     namespaces: new Set<string>(),
     /** Of all parts that the file is compared with, each read before anything of its part. */
     versions: [] as Check[],

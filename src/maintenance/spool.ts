@@ -51,7 +51,6 @@ export class Spool implements Disposable {
     }
   }
 
-  /** The keys of all entries. */
   keys(): Iterable<Key> {
     return this.inOrder().map(({ key }) => key)
   }

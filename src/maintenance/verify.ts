@@ -26,7 +26,6 @@ import type { Entry, Key } from '../storage/store.ts'
 import { createUsages } from '../storage/usage.ts'
 import { newVersion } from '../storage/versions.ts'
 
-/** The result of a check. */
 export type Findings = Awaited<ReturnType<typeof verifyStore>>
 
 /**
@@ -126,7 +125,6 @@ class RecordCheck {
     this.#sealingKey = sealingKey
   }
 
-  /** Checks one record and counts it. */
   add(entry: Entry, parsed: ParsedKey | undefined): void {
     this.count += 1
     this.usages.add(entry)
@@ -230,7 +228,6 @@ class RecordCheck {
     return fields
   }
 
-  /** Remembers that the organization of a record must be there. */
   #needOrganization(record: object | undefined, key: Key): void {
     const { organizationId } = (record ?? {}) as { readonly organizationId?: string }
     if (organizationId !== undefined && !this.#needed.has(organizationId))
@@ -251,7 +248,6 @@ function usageProblems(stored: ReadonlyMap<string, string>, counted: readonly En
   })
 }
 
-/** The name of the record with this key (`latin1Key`). */
 function nameOf(key: string): string {
   return recordName(Buffer.from(key, 'latin1'))
 }

@@ -17,14 +17,12 @@ function chainFrom({ seq, prev, replica }: Link, openEnd: string | undefined, fi
     last: follows,
     /** The place of a last line that ends too soon: nobody knows whether more came after it. */
     openEnd,
-    /** Whether an entry has the hash that is looked for. */
     hasHash: false,
     firstPlace,
   }
 }
 
 export class AuditVerifier {
-  /** Of an entry that is looked for. */
   readonly #hash: string | undefined
   /** Whether the lines are those of one data folder, so that all of them are one chain. */
   readonly #isOneLog: boolean
@@ -36,7 +34,6 @@ export class AuditVerifier {
   readonly #byLastHash = new Map<string, Chain>()
   /** By the name in their lines; undefined: the chain whose lines have none. */
   readonly #byReplica = new Map<string | undefined, Chain>()
-  /** The chain of the entry before. */
   #current: Chain | undefined
   #isFirstOfFile = true
   /** As a chain's `openEnd`, before any entry. */
@@ -140,7 +137,6 @@ export class AuditVerifier {
 export const openEndText =
   'ends in the middle of a line, because of a crash, or because somebody cut the log. Later entries may be missing'
 
-/** Describes how an entry fails to follow the previous one. */
 function breakText(before: number, seq: number): string {
   const missing = seq - before - 1
   if (missing > 0) {

@@ -57,7 +57,6 @@ export class CallLog {
   #roomyAt = Number.NEGATIVE_INFINITY
   /** Bytes of lines for which it had room, and that are not written. */
   #room = 0
-  /** Lines that could not be written. */
   #lost = 0
   /** Calls that have begun and are not recorded. */
   #open = 0

@@ -10,7 +10,6 @@ import type { Entry } from './audit-chain.ts'
 import { ChainedFile, type ChainedFileOptions } from './chained-file.ts'
 import { createRefusalCount, type RefusedCaller } from './denial-count.ts'
 
-/** The options that a log is opened with. */
 export interface LogOptions extends Pick<ChainedFileOptions, 'clock' | 'replica'> {
   /** Called if the file cannot be reopened, or a line that nobody waits for not be written. `line`: a done act. */
   readonly onFailure: (error: unknown, line?: object) => void
@@ -38,7 +37,6 @@ export class ChainedLog {
   #second = 0
   #countTimer: ReturnType<typeof setTimeout> | undefined
 
-  /** Whether the last write failed. */
   hasFailed = false
 
   constructor(options: ChainedLogOptions) {

@@ -54,7 +54,6 @@ export function createMetrics(store: Store, pageCache: PageCache) {
     minted: () => minted.inc(),
     /** Counts a request for a token that was refused; `reason` is the code of the error. */
     refused: (reason: string) => refused.inc({ reason }),
-    /** Counts a credential that was not accepted, and why. */
     credentialRefused: (reason: string) => credentials.inc({ reason }),
     called: countCalls(registers),
     /** Records a request to an upstream. `outcome` is the status of its response, or the reason why there is none. */
@@ -64,7 +63,6 @@ export function createMetrics(store: Store, pageCache: PageCache) {
   const readValues = readValuesOf(registers, store, pageCache)
   return {
     observer,
-    /** The text of `/metrics`. */
     async text() {
       await readValues()
       return registry.metrics()

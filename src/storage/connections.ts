@@ -181,7 +181,6 @@ export function connectionChange(
   }
 }
 
-/** A connection that is written. */
 export type NewConnection = Pick<StoredConnection, 'connection' | 'privatePart'>
 
 /** The entries with which `after` replaces `before`, deletes first, and what that changes of the namespace's usage. */
@@ -223,7 +222,6 @@ function indexOf(namespace: string, connection: Connection | undefined): Readonl
   return new Map(entries.map((entry) => [latin1Key(entry.key), entry]))
 }
 
-/** The entries of one index, by key, that the other has not. */
 function onlyIn(one: ReadonlyMap<string, Entry>, other: ReadonlyMap<string, Entry>): Entry[] {
   return [...one].filter(([key]) => !other.has(key)).map(([, entry]) => entry)
 }

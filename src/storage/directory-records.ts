@@ -132,7 +132,6 @@ export function indexKeysOf({ key, value }: Entry): Key[] {
   }
 }
 
-/** The record with its index entries. */
 export function withIndex(entry: Entry): Entry[] {
   return [entry, ...indexKeysOf(entry).map((key) => ({ key, value: nothing }))]
 }

@@ -34,7 +34,6 @@ export function prefixRange(prefix: Key): Omit<Range, 'limit'> {
 /** Replaced by every write to organizations, members, namespaces, API keys, servers, signing keys or revocations. */
 export const directoryVersionKey = keyOf('directoryVersion')
 
-/** Index: the namespaces of an owner. */
 export const ownedKey = (owner: Owner, namespace: string): Key => keyOf('owned', ...ownerParts(owner), namespace)
 /** Prefix of the namespaces of one owner. */
 export const ownedBy = (owner: Owner): Key => prefixOf('owned', ...ownerParts(owner))
@@ -42,9 +41,7 @@ export const ownedBy = (owner: Owner): Key => prefixOf('owned', ...ownerParts(ow
 export const foldedKey = (namespace: string): Key => keyOf('folded', namespace.toLowerCase(), namespace)
 /** Prefix of the namespaces that are written like this in small letters, and have capital ones. */
 export const foldedLike = (namespace: string): Key => prefixOf('folded', namespace.toLowerCase())
-/** Prefixes of the directory's indexes. */
 export const directoryIndexKinds = directoryIndexes.map((kind) => prefixOf(kind))
-/** The owner of a namespace. */
 export type Owner = { readonly organizationId: string } | { readonly userId: string }
 const ownerParts = (owner: Owner): readonly [kind: string, id: string] =>
   'organizationId' in owner ? ['organization', owner.organizationId] : ['user', owner.userId]
@@ -57,7 +54,6 @@ export const serversIn = (namespace: string): Key => keyOf('server', `${namespac
  * a process that keeps all listings reads a 256th of them again.
  */
 export const listingKey = (qualifiedName: string): Key => keyOf('listing', listingGroupOf(qualifiedName), qualifiedName)
-/** Version of all listings. */
 export const listingsVersionKey = keyOf('listingsVersion', '')
 /** The listings that were written last, with versions (`newListingVersions`). */
 export const listingChangesKey = keyOf('listingsVersion', 'changes')
@@ -80,7 +76,6 @@ export const expiringKey = (expires: number, digest: string): Key => keyOf('expi
 export const expiringFrom = (expires: number): Key => prefixOf('expiring', timeText(expires))
 /** Unix seconds until the year 5138, as text that sorts by time. */
 const timeText = (seconds: number) => String(seconds).padStart(11, '0')
-/** The id of an unused client, from its key. */
 export const unusedClientIn = (key: Key): string => asBuffer(key).toString('latin1', 1)
 
 /** The manifest: the keys of all records that the loaded fixtures brought, one a line, in parts of 500. */

@@ -27,7 +27,6 @@ export function* piecesOf<T>(
   if (piece.length > 0) yield piece
 }
 
-/** The bytes of an entry's key and value. */
 export function entryBytes({ key, value }: Entry): number {
   return key.length + value.length
 }

@@ -100,7 +100,6 @@ export type RecordKind = keyof typeof recordKinds
 export type PartsOf<K extends RecordKind> = Texts<(typeof recordKinds)[K]['parts']>
 type Texts<Names extends readonly string[]> = { readonly [Index in keyof Names]: string }
 
-/** The kind of a key, and its parts. */
 export type ParsedKey = {
   [Kind in RecordKind]: { readonly kind: Kind } & {
     readonly [Part in (typeof recordKinds)[Kind]['parts'][number]]: string
@@ -120,13 +119,11 @@ const smallLetters = new Set(
   [...byLetter].flatMap(([letter, kind]) => (recordKinds[kind].size === 'large' ? [] : [letter])),
 )
 
-/** Whether the record of a key is of a small kind. */
 export const isSmall = ([letter = 0]: Key): boolean => smallLetters.has(letter)
 
 /** The kinds of the directory's indexes (`indexKeysOf` in directory-records.ts). */
 export const directoryIndexes = kinds.filter((kind) => recordKinds[kind].size === 'index' && kind !== 'indexEntry')
 
-/** Whether a key is an entry of one of these indexes. */
 export const isDirectoryIndex = (key: Key): boolean => directoryIndexes.some((kind) => kind === kindOf(key))
 
 /** Undefined for a kind letter that this version does not know. */

@@ -102,7 +102,6 @@ export interface Store {
   close(): Promise<void>
 }
 
-/** How a store is. */
 export interface Health {
   /** The bytes that it takes on disk. */
   readonly bytes: number

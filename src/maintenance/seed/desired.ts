@@ -189,7 +189,6 @@ async function requireSharedOwner(
   )
 }
 
-/** The record of an API key, and its id by digest. */
 async function keyEntries(
   store: Store,
   apiKey: Fixtures['apiKeys'][number],

@@ -233,7 +233,6 @@ async function registryKeysOf(store: Store, namespace: string): Promise<Key[]> {
   return keys
 }
 
-/** The first of them. */
 function shown(names: readonly string[]): string {
   return `${names.slice(0, removedNamesShownMax).join(', ')}${names.length > removedNamesShownMax ? ', …' : ''}`
 }

@@ -60,7 +60,6 @@ function noFixtures(connections: Spool) {
 /** A namespace whose owners are counted afterwards: messages about two variants would not say what is wrong. */
 const OwnedNamespace = closedObject({ ...Namespace.anyOf[0].properties, ...NamespaceWrite.properties })
 
-/** Validators of the entries of each list. */
 const entryShapes = {
   organizations: validatorOf(FixtureOrganization),
   namespaces: validatorOf(OwnedNamespace),
@@ -98,7 +97,6 @@ export async function readFixtures(
   return reader.end()
 }
 
-/** The state of reading one set of files. */
 class FixtureReader {
   readonly #problems: FixtureProblem[] = []
   /** Files that could not be parsed. They may define names, so no missing ones are reported. */

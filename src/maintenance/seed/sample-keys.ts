@@ -10,7 +10,6 @@ const sampleKeys: readonly string[] = keys.apiKeys.map(({ key }) => key)
 /** The operator key in the example of docs/company.md. */
 const exampleKey = 'an-operator-key-of-at-least-32-characters'
 
-/** True if one of these fixture keys is a sample key. */
 export function hasSampleKey(apiKeys: readonly { readonly key: string }[]): boolean {
   return apiKeys.some(({ key }) => sampleKeys.includes(key))
 }

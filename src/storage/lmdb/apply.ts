@@ -16,7 +16,6 @@ export interface WriteTarget {
   readonly data: Bytes
   readonly segments: Bytes
   readonly records: Records
-  /** Free bytes on the folder's disk. */
   readonly free: (folder: string) => number
   readonly reserve: Reserve
 }

@@ -79,7 +79,6 @@ function concatenated(walk: SegmentReader['walk'], range: Range, bytesMax: numbe
   return bytes > bytesMax ? undefined : concatenate(values, more ? last : undefined)
 }
 
-/** Single entries. */
 function walkPlain(data: Bytes, { gte, lt, limit }: Range, kind: 'entries' | 'keys', take: Take): boolean {
   const options = { start: gte, end: lt, limit: limit + 1 }
   let taken = 0

@@ -42,10 +42,8 @@ export function intact(records: readonly Scanned[]): readonly Entry[] {
   return records as readonly Entry[]
 }
 
-/** An open store. */
 type OpenedRecords = ReturnType<typeof openRecords> & { readonly root: Root }
 
-/** Opens a store for one piece of work. */
 async function withRecords<T>(folder: string, work: (records: OpenedRecords) => T | Promise<T>): Promise<T> {
   const root = openRoot(folder)
   try {
@@ -89,7 +87,6 @@ function* everyRecord(
   }
 }
 
-/** The access of a repair to a store. */
 export interface Repair {
   readonly scan: Scan
   /** Replaces all index entries by these, in key order, and those of the directory by `more`, with other entries. */

@@ -22,7 +22,6 @@ export interface Look {
   readonly started: string
 }
 
-/** The facts that are remembered of earlier looks. */
 export interface Known {
   readonly system: string | undefined
   /** The highest timeline that was seen. */
@@ -61,11 +60,9 @@ export interface WatchedHost {
   look(until: number): Promise<Look>
   /** Commits a sign of life on it. Throws if it is not acknowledged by `until`. */
   beat(until: number): Promise<void>
-  /** Opens connections for work. */
   open(): Client
 }
 
-/** The primary, as it is known. */
 export type PrimaryWatch = ReturnType<typeof watchPrimary>
 
 /** Where the engine says what happens to it. */

@@ -12,7 +12,6 @@ import { createSharedReads } from './shared-reads.ts'
 import type { Statements } from './statements.ts'
 import { signed } from './write.ts'
 
-/** A record as it is stored. */
 export interface Row {
   readonly key: Buffer
   readonly value: Buffer
@@ -91,7 +90,6 @@ function verified(row: Row): Uint8Array {
   throw new StoreError('damaged', 'a record is damaged: run `postern verify`')
 }
 
-/** Whether the checksum of a record matches. */
 export function isIntact({ key, value, checksum }: Row): boolean {
   return checksum === null || BigInt(checksum) === signed(checksumOf(key, value))
 }

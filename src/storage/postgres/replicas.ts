@@ -14,7 +14,6 @@ import type { Statements } from './statements.ts'
 /** Milliseconds in which a replica of the same name is seen to be alive; three heartbeats. Past it: it is gone. */
 const replicaSeenMs = 3000
 
-/** A replica, as its heartbeats describe it. */
 export interface Replica {
   readonly name: string
   /** The issuer of its tokens. */

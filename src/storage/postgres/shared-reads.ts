@@ -9,7 +9,6 @@ import { sharedReadKeysMax } from '../../limits.ts'
 import { asBuffer } from '../bytes.ts'
 import type { Key } from '../store.ts'
 
-/** The callers of one statement. */
 interface Batch<T> {
   readonly keys: Map<string, Key>
   readonly since: number

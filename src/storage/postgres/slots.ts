@@ -21,7 +21,6 @@ export function createSlots(max: number, clock: Clock, among?: Slots): Slots {
   }
 }
 
-/** Places that are taken and given back. */
 type Slots = ReturnType<typeof createOwnSlots>
 
 function createOwnSlots(max: number, clock: Clock) {
