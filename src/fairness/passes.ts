@@ -99,20 +99,17 @@ export async function receivedInPass<T>(
   return received
 }
 
-interface Part {
-  /** Requests since the last pass that was ended. */
-  count: number
-  /** By family: behind thousands of one token the owner's own request would wait for a second. */
-  waiting: Rounds<() => void> | undefined
-}
-
 /**
  * Forty requests of an owner may arrive in one pass and take half a millisecond each: the next request of another owner
  * would wait twenty milliseconds. With a part for each owner it waits for eight of them. The ends of streams, and of
  * requests to other servers that fail, are counted too: a thousand that ended in one pass held everybody for 200 ms.
  */
 export function createOwnerPasses(atEnd: (run: () => void) => void = setImmediate) {
-  const parts = new Map<string, Part>()
+  /**
+   * Requests of each owner in this pass, and those that wait: by family, as behind thousands of one token the owner's
+   * own request would wait for a second.
+   */
+  const parts = new Map<string, { count: number; waiting?: Rounds<() => void> }>()
   let isEnding = false
 
   function endPass(): void {
@@ -142,10 +139,8 @@ export function createOwnerPasses(atEnd: (run: () => void) => void = setImmediat
     isFull: (holder: Holder) => (parts.get(ownerOf(holder))?.count ?? 0) >= ownerRequestsPerPassMax,
     /** Waits for a pass in which the owner has room, in rounds of its families; undefined in this one. */
     enter(holder: Holder): Promise<void> | undefined {
-      const owner = ownerOf(holder)
-      const part: Part = parts.get(owner) ?? { count: 0, waiting: undefined }
+      const part = parts.getOrInsertComputed(ownerOf(holder), () => ({ count: 0 }))
       part.count += 1
-      if (part.count === 1) parts.set(owner, part)
       // Not at the first: most passes have few requests, and would pay for a function at their end.
       if (part.count === ownerRequestsPerPassMax || parts.size > ownerRequestsPerPassMax) endLater()
       if (part.count <= ownerRequestsPerPassMax) return undefined

@@ -100,10 +100,5 @@ function walkPlain(data: Bytes, { gte, lt, limit }: Range, kind: 'entries' | 'ke
 
 const nothing = new Uint8Array(0)
 
-function minKey(a: Key, b: Key): Key {
-  return Buffer.compare(a, b) <= 0 ? a : b
-}
-
-function maxKey(a: Key, b: Key): Key {
-  return Buffer.compare(a, b) >= 0 ? a : b
-}
+const minKey = (a: Key, b: Key) => (Buffer.compare(a, b) <= 0 ? a : b)
+const maxKey = (a: Key, b: Key) => (Buffer.compare(a, b) >= 0 ? a : b)

@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto'
 import { systemClock as clock } from '../../clock.ts'
 import { clockOffsetMaxMs, storeBeliefMs, storeLookAgainMs, storePoolDefault, storePoolReserved } from '../../limits.ts'
 import { asBuffer } from '../bytes.ts'
-import { type Health, type Store, StoreError, type Write } from '../store.ts'
+import { type Health, StoreError, type Write } from '../store.ts'
 import { createClient, type Run } from './database-client.ts'
 import { lookStatement, prepareSchema } from './prepare.ts'
 import { type Look, type StoreLog, watchPrimary } from './primary.ts'
@@ -69,6 +69,8 @@ export async function openPostgresStore(options: PostgresOptions) {
   const statements = createStatements(primary, isStandbyRequired, connectionsOf(pool).work, clock)
   const { read, transaction } = statements
 
+  const load = (write: Write) => transaction('BEGIN', (run) => loadWith(run, isStandbyRequired, write))
+
   async function health(): Promise<Health> {
     const measured = await measure(read)
     const at = primary.confirmed()
@@ -77,7 +79,12 @@ export async function openPostgresStore(options: PostgresOptions) {
 
   const opened = {
     ...createRecords(statements, clock),
-    ...createWrites(statements, isStandbyRequired),
+    load,
+    // One lock for all keys: the server may have no room for as many locks as there are keys.
+    commit(given: Write) {
+      const write = { ...given, puts: [...(given.puts ?? [])], deletes: [...(given.deletes ?? [])] }
+      return write.puts.length + write.deletes.length > postgresCommitKeysMax ? load(write) : statements.commit(write)
+    },
     health,
     /** `secretCheck`: a value that only the database's instance secret makes; null in a new one. */
     async instance() {
@@ -132,22 +139,6 @@ export async function openPostgresStore(options: PostgresOptions) {
   } catch (error) {
     await opened.close()
     throw error
-  }
-}
-
-function createWrites(
-  { commit, transaction }: Pick<Statements, 'commit' | 'transaction'>,
-  wantsStandby: boolean,
-): Pick<Store, 'commit' | 'load'> {
-  const load = (write: Write) => transaction('BEGIN', (run) => loadWith(run, wantsStandby, write))
-
-  return {
-    load,
-    // One lock for all keys: the server may have no room for as many locks as there are keys.
-    commit(given) {
-      const write = { ...given, puts: [...(given.puts ?? [])], deletes: [...(given.deletes ?? [])] }
-      return write.puts.length + write.deletes.length > postgresCommitKeysMax ? load(write) : commit(write)
-    },
   }
 }
 
