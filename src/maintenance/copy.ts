@@ -16,10 +16,7 @@ import type { Entry } from '../storage/store.ts'
 export type Target = (source: Scan) => Promise<Copied>
 
 /** The figures in which equal stores agree. `sha256`: over keys and values in the order of a scan, in hex. */
-export interface Copied {
-  readonly records: number
-  readonly sha256: string
-}
+export type Copied = Awaited<ReturnType<typeof sumOf>>
 
 /** `store`: the folder of a store, which is made. It appears complete or not at all. */
 export function toFolder(store: string): Target {
@@ -65,7 +62,7 @@ function requireSame(given: Copied, written: Copied): Copied {
 }
 
 /** Passes all entries to `take`. Lengths stand before keys and values, so that no two stores have the same sum. */
-async function sumOf(scan: Scan, take?: (entries: readonly Entry[]) => Promise<unknown>): Promise<Copied> {
+async function sumOf(scan: Scan, take?: (entries: readonly Entry[]) => Promise<unknown>) {
   const hash = createHash('sha256')
   let records = 0
   const length = Buffer.alloc(8)

@@ -285,17 +285,17 @@ async function apiKeyEntries(plan: Plan, line: LineOf<'apiKey'>): Promise<readon
 async function connectionEntries(plan: Plan, line: LineOf<'connection'>): Promise<readonly Entry[]> {
   const { namespace, connection, server } = line
   const { connectionId } = connection
-  requireOnce(plan, `connection ${namespace}/${connectionId}`)
+  const name = `${namespace}/${connectionId}`
+  requireOnce(plan, `connection ${name}`)
   if (!plan.namespaces.has(namespace))
     plan.versions.push(await checkOf(plan.store, keyOf('connectionsVersion', namespace)))
   plan.namespaces.add(namespace)
   const stored = await findConnection(plan.store, namespace, connectionId)
-  if (stored !== undefined) plan.replaced.set(`connection ${namespace}/${connectionId}`, namespace)
+  if (stored !== undefined) plan.replaced.set(`connection ${name}`, namespace)
   // An export contains no secrets, so a connection keeps the headers it has, but only if its URL is unchanged:
   // credentials for one server must never be sent to another.
   const isSamePlace = stored?.connection.mcpUrl === connection.mcpUrl
   const { headers, pins: kept } = isSamePlace ? (stored?.privatePart ?? {}) : {}
-  const name = `${namespace}/${connectionId}`
   const pins = plan.pins.get(name) ?? kept
   plan.pins.delete(name)
   const privatePart: ConnectionPrivate = {

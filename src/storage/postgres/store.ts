@@ -47,7 +47,8 @@ const silent = { info() {}, warn() {} }
 export async function openPostgresStore(options: PostgresOptions) {
   const { address, pool = storePoolDefault, label = 'postern', isStandbyRequired = false } = options
   const { mayMigrate = false, log = silent } = options
-  const hosts = openHosts(address, pool, label)
+  const heartbeats = createHeartbeats()
+  const hosts = openHosts(address, pool, label, heartbeats)
   if (address.tls.mode === 'require') log.warn('the certificate of the database is not verified: sslmode=require')
   const waitUntil = clock.monotonic() + (options.waitMs ?? storeStartMs)
   try {
@@ -58,14 +59,7 @@ export async function openPostgresStore(options: PostgresOptions) {
     throw error
   }
 
-  const heartbeats = createHeartbeats()
-  const watched = hosts.map(({ name, open, watch }) => ({
-    name,
-    open,
-    look: async (until: number) => (await watch.query<Look>(lookStatement, [], until))[0] as Look,
-    beat: (until: number) => heartbeats.send(watch, until),
-  }))
-  const primary = watchPrimary(watched, clock, every, log)
+  const primary = watchPrimary(hosts, clock, every, log)
   const statements = createStatements(primary, isStandbyRequired, connectionsOf(pool).work, clock)
   const { read, transaction } = statements
 
@@ -148,13 +142,18 @@ function every(milliseconds: number, act: () => void): () => void {
 }
 
 /** The hosts, each with connections that watch it, and a way to open those for work, within `pool` in all. */
-function openHosts(address: Address, pool: number, label: string) {
-  const { work, watch } = connectionsOf(pool)
-  return address.hosts.map((host) => ({
-    name: nameOf(host),
-    open: () => createClient(address, host, { max: work, label, clock }),
-    watch: createClient(address, host, { max: watch, label, clock }),
-  }))
+function openHosts(address: Address, pool: number, label: string, heartbeats: ReturnType<typeof createHeartbeats>) {
+  const connections = connectionsOf(pool)
+  return address.hosts.map((host) => {
+    const watch = createClient(address, host, { max: connections.watch, label, clock })
+    return {
+      name: nameOf(host),
+      watch,
+      look: async (until: number) => (await watch.query<Look>(lookStatement, [], until))[0] as Look,
+      beat: (until: number) => heartbeats.send(watch, until),
+      open: () => createClient(address, host, { max: connections.work, label, clock }),
+    }
+  })
 }
 
 /**
