@@ -1,7 +1,7 @@
 /** How requests write: authenticated at a rate for each API key, and once more where they change the directory. */
 
 import { rateLimited } from '../errors.ts'
-import { allowanceOf, type WriteKind } from '../fairness/allowance.ts'
+import { allowanceOf } from '../fairness/allowance.ts'
 import type { HolderRateLimit, RateLimit } from '../fairness/rate-limit.ts'
 import { refuseQuery } from '../http/query.ts'
 import type { Audit } from '../ops/audit-log.ts'
@@ -43,7 +43,7 @@ export interface WritesDeps {
 
 export function createWrites({ authorizer, denials, audit, store, writeRate, removalRate }: WritesDeps) {
   /** Throws 401, 429 if the caller exceeds its write rate, and 503 while the audit log cannot be written. */
-  async function authenticate(request: Request, kind?: WriteKind): Promise<RequestContext> {
+  async function authenticate(request: Request, kind?: 'removal'): Promise<RequestContext> {
     const context = await authorizer.authenticate(request)
     const { keyId, family } = context.caller
     const wait = writeRate.take(context.caller)
@@ -60,7 +60,7 @@ export function createWrites({ authorizer, denials, audit, store, writeRate, rem
   return {
     authenticate,
     /** Before the body is read: authenticates as above, authorizes, and refuses a query. Throws what these throw. */
-    async begin<A>(request: Request, authorize: Authorize<A>, kind?: WriteKind): Promise<DirectoryWrite<A>> {
+    async begin<A>(request: Request, authorize: Authorize<A>, kind?: 'removal'): Promise<DirectoryWrite<A>> {
       const first = await authenticate(request, kind)
       const allowed = await authorize(first)
       refuseQuery(request.url)

@@ -46,9 +46,6 @@ const parsedRecordMemoryFactor = 3
 /** The places that requests wait for, by what they read. */
 const placesFor = { many: 'reads', question: 'questions', log: 'logReads' } as const
 
-/** `removal`: it takes access away. */
-export type WriteKind = 'ordinary' | 'removal'
-
 export class Allowance {
   /** Left out by tests. */
   readonly operation: OperationId | undefined
@@ -181,9 +178,7 @@ export class Allowance {
     this.#fairness.time.spendAtOnce(ownerOf(this.holder), milliseconds)
   }
 
-  /**
-   * Takes the memory of a body's values, and counts the time to check, write and collect them. Throws `rate_limited`.
-   */
+  /** Takes memory for a body's values, and counts the time to check, write and collect them. Throws `rate_limited`. */
   takeValues(values: number): void {
     if (values <= fewValues) return
     this.#takeBodyMemory(values * valueBytes)
@@ -309,7 +304,7 @@ export class Allowance {
    * one, it holds up nobody else. One that takes access away has places of its own, and comes first. Rejects with what
    * the task throws, and as `Queue.enter`.
    */
-  write<T>(name: string, task: () => Promise<T>, kind: WriteKind = 'ordinary'): Promise<T> {
+  write<T>(name: string, task: () => Promise<T>, kind?: 'removal'): Promise<T> {
     return this.commit(() => this.#fairness.writes.run(name, this.holder, task, kind === 'removal'), kind)
   }
 
@@ -317,20 +312,18 @@ export class Allowance {
    * Changes the directory alone among all owners, as `write`. Everybody waits for the task, so it must not wait for
    * anything of its owner: a place, a turn or time.
    */
-  changeDirectory<T>(task: () => Promise<T>, kind: WriteKind = 'ordinary'): Promise<T> {
+  changeDirectory<T>(task: () => Promise<T>, kind?: 'removal'): Promise<T> {
     return this.#fairness.writes.run('directory', this.holder, task, kind === 'removal')
   }
 
   /** Runs a write that waits for no others, in one of the owner's places. Rejects as `write`. */
-  async commit<T>(task: () => Promise<T>, kind: WriteKind = 'ordinary'): Promise<T> {
+  async commit<T>(task: () => Promise<T>, kind?: 'removal'): Promise<T> {
     const { commits, removals } = this.#fairness
     const leave = await (kind === 'removal' ? removals : commits).enter(this.holder)
     return task().finally(leave)
   }
 
-  /**
-   * For an answer that outlives its handler: the allowance keeps what it took until the returned function is called.
-   */
+  /** For an answer that outlives its handler: keeps all that was taken until the returned function is called. */
   hold(): () => void {
     this.#holds += 1
     let isHeld = true

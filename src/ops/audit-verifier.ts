@@ -66,9 +66,7 @@ export class AuditVerifier {
     }
   }
 
-  /**
-   * A line that ends too soon is judged with the next entry: if that follows the last, it was a crash, else a change.
-   */
+  /** A line that ends too soon is judged with the next entry: if that follows the last one, a crash truncated it. */
   #pushUnreadable(line: string, place: string): void {
     const before = this.#current === undefined ? this.#openStart : this.#current.openEnd
     if (before !== undefined) this.#changed(before)

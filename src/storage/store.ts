@@ -66,9 +66,7 @@ export interface Write {
   readonly holder?: Holder | undefined
 }
 
-/**
- * If not `ok`, nothing was written, because of checks that failed (`conflicts`), or else counts past a bound (`full`).
- */
+/** If not `ok`, nothing was written: a check failed (`conflicts`), or else a count would pass its bound (`full`). */
 export type Committed =
   | { readonly ok: true }
   | { readonly ok: false; readonly conflicts: readonly Key[]; readonly full: readonly Key[] }
@@ -116,9 +114,7 @@ export interface Health {
 /** Synchronous reads, with the promises of the asynchronous ones. Only `fast-lane/` uses them. */
 export interface LocalReads {
   get(key: Key): Uint8Array | undefined
-  /**
-   * Borrowed until `use` returns, which must not await. Undefined past `bytesMax` bytes, of which few more are read.
-   */
+  /** Borrowed until `use` returns, which must not await. Undefined past `bytesMax` bytes; few more are read. */
   concatValues<T>(range: Range, bytesMax: number, use: (values: ConcatenatedValues) => T): T | undefined
   /**
    * A number that changes with every commit, by any process. Undefined if the engine cannot tell. Costs about 0.1 µs. A

@@ -575,7 +575,7 @@ test('whatever a request takes and however it ends, all of it is back afterwards
         if (kind === 'records') letGo.push(one.takeRecords(amount))
         if (kind === 'hold') letGo.push(one.hold())
         if (kind === 'commit' || kind === 'removal')
-          waiting.push(one.commit(async () => {}, kind === 'commit' ? 'ordinary' : 'removal').catch(() => {}))
+          waiting.push(one.commit(async () => {}, kind === 'commit' ? undefined : 'removal').catch(() => {}))
       } catch {
         // Refused.
       }

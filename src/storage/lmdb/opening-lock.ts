@@ -20,9 +20,7 @@ const commitsTogetherMs = 100
 
 export const openingLockFile = 'opening.lock'
 
-/**
- * Runs `opening` while no process commits, `write` while none opens. Throws StoreError `unavailable` after `waitMs`.
- */
+/** Runs `opening` while no process commits, `write` while none opens. Throws StoreError `unavailable` past `waitMs`. */
 export function withLock<T>(folder: string, use: 'opening' | 'write', work: () => T, waitMs = storeOpeningWaitMs): T {
   const lock = openLock(folder, waitMs, [use === 'opening' ? 'BEGIN EXCLUSIVE' : 'BEGIN', readSchema])
   try {

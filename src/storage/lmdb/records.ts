@@ -25,9 +25,7 @@ export function createRecords(data: Bytes, packed: SegmentReader, kinds: PackedK
     return bytes === undefined ? undefined : copyBytes(verifyChecksum(key, bytes))
   }
 
-  /**
-   * Passes up to `limit` entries of a range to `take`, in key order; without values for `keys`. True if there are more.
-   */
+  /** Passes up to `limit` entries of a range to `take`, in order; for `keys` without values. True if there are more. */
   function walk(range: Range, kind: 'entries' | 'keys', take: Take): boolean {
     const { gte, lt } = range
     let left = range.limit

@@ -15,9 +15,7 @@ interface Batch<T> {
   readonly values: PromiseWithResolvers<ReadonlyMap<string, T | undefined>>
 }
 
-/**
- * `read`: one statement for at most `sharedReadKeysMax` keys and one caller's; `since`: when its first caller asked.
- */
+/** `read`: a statement for at most `sharedReadKeysMax` keys and one caller's; `since`: when its first caller asked. */
 export function createSharedReads<T>(
   read: (keys: readonly Key[], since: number) => Promise<readonly (T | undefined)[]>,
   clock: Clock,
