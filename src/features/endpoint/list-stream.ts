@@ -3,12 +3,10 @@
  */
 
 import { credentialIdOf } from '../../auth/authenticate.ts'
-import { invalidRequest, PlatformError, rateLimited } from '../../errors.ts'
-import { allowanceOf } from '../../fairness/allowance.ts'
+import { invalidRequest, PlatformError } from '../../errors.ts'
 import { listenerOf } from '../../fairness/owner.ts'
 import type { Work } from '../../fairness/turns.ts'
-import { eventStream } from '../../http/respond.ts'
-import { openStreamBytes } from '../gateway/client-response.ts'
+import { EventStream, holdStream } from '../gateway/event-stream.ts'
 import { messageEvent } from '../gateway/relayed-stream.ts'
 import { type ListKind, listKinds } from '../gateway/tool-requests.ts'
 import { inBackground } from './background.ts'
@@ -83,79 +81,34 @@ async function openStream(
 ): Promise<Response> {
   const { context, namespace, view, given } = asked
   const { caller, request } = context
-  const { memory } = deps.fairness
-  if (!memory.take(caller, openStreamBytes)) throw rateLimited('This caller has too many streams open: close some', 1)
-  const ends: (() => void)[] = [
-    () => memory.giveBack(caller, openStreamBytes),
-    deps.sockets.disableIdleTimeout(request),
-    allowanceOf(request).hold(),
-  ]
-  const end = () => {
-    for (const one of ends.splice(0)) one()
+  using held = holdStream(deps, context)
+  const events = new EventStream(unreadBytesMax)
+  const write = (text: string) => {
+    if (events.isFull) events.close()
+    else events.write(text)
   }
-  try {
-    let events: ListStream | undefined
-    ends.push(
-      await deps.changes.listen({
-        namespace: namespace.namespace,
-        view: view?.name,
-        holder: caller,
-        group: [credentialIdOf(caller), namespace.namespace, view?.name ?? '', JSON.stringify(given)].join('\0'),
-        kinds,
-        look: () => digestsOf(deps, request, given),
-        tell: (kind) => events?.write(messageEvent(JSON.stringify(notificationOf(kind)))),
-        comment: () => events?.write(':\n\n'),
-      }),
-      deps.watchStream(
-        () => enterEndpoint(deps, request, true),
-        // Without a word: such a stream carries notifications and nothing else.
-        () => events?.close(),
-      ),
-    )
-    events = new ListStream(end)
-    // A comment, so that the client has the head at once.
-    events.write(first === undefined ? ':\n\n' : messageEvent(JSON.stringify(first)))
-    return new Response(events.body, { headers: eventStream })
-  } catch (thrown) {
-    end()
-    throw thrown
-  }
-}
-
-/** The messages for one client. It ends where the client does not take them. */
-class ListStream {
-  readonly body: ReadableStream<Uint8Array>
-  readonly #onEnd: () => void
-  #controller: ReadableStreamDefaultController<Uint8Array> | undefined
-
-  constructor(onEnd: () => void) {
-    this.#onEnd = onEnd
-    this.body = new ReadableStream<Uint8Array>(
-      {
-        start: (controller) => {
-          this.#controller = controller
-        },
-        cancel: () => {
-          this.#controller = undefined
-          onEnd()
-        },
-      },
-      { highWaterMark: unreadBytesMax, size: (chunk) => chunk?.length ?? 0 },
-    )
-  }
-
-  write(text: string): void {
-    if ((this.#controller?.desiredSize ?? 0) > 0) this.#controller?.enqueue(Buffer.from(text))
-    else this.close()
-  }
-
-  close(): void {
-    const controller = this.#controller
-    if (controller === undefined) return
-    this.#controller = undefined
-    this.#onEnd()
-    controller.close()
-  }
+  held.defer(
+    await deps.changes.listen({
+      namespace: namespace.namespace,
+      view: view?.name,
+      holder: caller,
+      group: [credentialIdOf(caller), namespace.namespace, view?.name ?? '', JSON.stringify(given)].join('\0'),
+      kinds,
+      look: () => digestsOf(deps, request, given),
+      tell: (kind) => write(messageEvent(JSON.stringify(notificationOf(kind)))),
+      comment: () => write(':\n\n'),
+    }),
+  )
+  // Without a word at its end: such a stream carries notifications and nothing else.
+  held.defer(
+    deps.watchStream(
+      () => enterEndpoint(deps, request, true),
+      () => events.close(),
+    ),
+  )
+  // A comment, so that the client has the head at once.
+  write(first === undefined ? ':\n\n' : messageEvent(JSON.stringify(first)))
+  return events.response(held.move())
 }
 
 /**

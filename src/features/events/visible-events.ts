@@ -15,7 +15,7 @@ import type { EventType, Happening, KeptEvent } from './event-log.ts'
 /** Namespaces that a stream knows its listener has no access to, some hundred bytes each. Past it: looked up again. */
 const closedNamespacesMax = 1000
 
-interface Wanted {
+export interface Wanted {
   readonly namespace: string | undefined
   readonly types: ReadonlySet<EventType>
 }
