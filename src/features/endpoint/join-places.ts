@@ -24,22 +24,15 @@ export class JoinPlaces {
   readonly #joiners = new Queue(joinersAtOnceMax, 1)
   readonly #joins = new Queue(joinsAtOnceMax, 1)
 
-  /** Resolves with a function that leaves the place. Rejects with `rate_limited`, and if the client has gone. */
-  async enter({ caller, request }: RequestContext, { bytes, definitions }: Size): Promise<() => void> {
+  /** Resolves with the place, to be disposed of. Rejects with `rate_limited`, and if the client has gone. */
+  async enter({ caller, request }: RequestContext, { bytes, definitions }: Size): Promise<Disposable> {
     const allowance = allowanceOf(request)
-    const leaves = [await this.#joiners.enter(caller)]
-    const leave = () => {
-      for (const one of leaves) one()
-    }
-    try {
-      // Before the place: an owner that waits for its time holds up nobody else.
-      await allowance.pace(((bytes + definitions * bytesPerDefinition) / 2 ** 20) * joinMsPerMegabyte)
-      leaves.push(await this.#joins.enter(caller))
-      allowance.requireClient()
-      return leave
-    } catch (thrown) {
-      leave()
-      throw thrown
-    }
+    using places = new DisposableStack()
+    places.defer(await this.#joiners.enter(caller))
+    // Before the place: an owner that waits for its time holds up nobody else.
+    await allowance.pace(((bytes + definitions * bytesPerDefinition) / 2 ** 20) * joinMsPerMegabyte)
+    places.defer(await this.#joins.enter(caller))
+    allowance.requireClient()
+    return places.move()
   }
 }

@@ -112,20 +112,32 @@ export class KeptLists implements FirstLists {
     use: (listed: ListedConnection[]) => Promise<T> | T,
   ): Promise<T> {
     const { store, clock } = this.#deps
+    const allowance = allowanceOf(context.request)
     for (let isLarge = false; ; ) {
-      allowanceOf(context.request).spend(refs.length * connectionMs)
+      allowance.spend(refs.length * connectionMs)
       const began = clock.monotonic()
       const found = await manyConnections(store, context.request, refs)
       const seen = refs.flatMap((ref, index) => {
         const stored = found[index]
-        return stored !== undefined && isSeen(context, stored) ? [{ ref, stored }] : []
+        if (stored === undefined || !isSeen(context, stored)) return []
+        const { bytes = 0, definitions = 0 } = stored.privatePart.list ?? {}
+        return [{ ref, stored, bytes, definitions }]
       })
-      const given = await this.#useSeen(context, seen, mayAsk, { use, isLarge })
-      if (given === 'large') {
+      const bytes = seen.reduce((sum, one) => sum + one.bytes, 0)
+      const definitions = seen.reduce((sum, one) => sum + one.definitions, 0)
+      isLarge ||= bytes > largeBytes
+      using places = new DisposableStack()
+      // They may wait for servers with the request.
+      places.defer(allowance.takeRecords(seen.reduce((sum, { stored }) => sum + stored.bytes.length, 0)))
+      if (isLarge) places.use(await this.#joins.enter(context, { bytes: Math.max(bytes, largeBytes), definitions }))
+      const listed = await this.#all(context, seen, mayAsk)
+      // Some were read just now.
+      const isLargeNow = listed.reduce((sum, { kept }) => sum + sizeOf(kept).bytes, 0) > largeBytes
+      if (isLargeNow && !isLarge) {
         isLarge = true
         continue
       }
-      const { used } = given
+      const used = await use(listed)
       if (clock.monotonic() - began <= authorizationFreshMs || (await this.#areStillSeen(context, seen))) return used
     }
   }
@@ -144,36 +156,6 @@ export class KeptLists implements FirstLists {
         if (changed === undefined || !isSeen({ caller }, changed)) return false
       }
     return true
-  }
-
-  /** Resolves with `large`, having used nothing, if lists that were read just now turn out to be. */
-  async #useSeen<T>(
-    context: RequestContext,
-    seen: readonly Seen[],
-    mayAsk: MayAsk,
-    { use, isLarge }: { readonly use: (listed: ListedConnection[]) => Promise<T> | T; readonly isLarge: boolean },
-  ): Promise<{ readonly used: T } | 'large'> {
-    const stored = seen.map((one) => {
-      const { bytes = 0, definitions = 0 } = one.stored.privatePart.list ?? {}
-      return { ...one, bytes, definitions }
-    })
-    const bytes = stored.reduce((sum, one) => sum + one.bytes, 0)
-    const allowance = allowanceOf(context.request)
-    // They may wait for servers with the request.
-    const leaves = [allowance.takeRecords(stored.reduce((sum, one) => sum + one.stored.bytes.length, 0))]
-    try {
-      if (bytes <= largeBytes && !isLarge) {
-        const listed = await this.#all(context, stored, mayAsk)
-        return listed.reduce((sum, { kept }) => sum + sizeOf(kept).bytes, 0) > largeBytes
-          ? 'large'
-          : { used: await use(listed) }
-      }
-      const definitions = stored.reduce((sum, one) => sum + one.definitions, 0)
-      leaves.push(await this.#joins.enter(context, { bytes: Math.max(bytes, largeBytes), definitions }))
-      return { used: await use(await this.#all(context, stored, mayAsk)) }
-    } finally {
-      for (const leave of leaves) leave()
-    }
   }
 
   async #all(context: RequestContext, stored: readonly (Seen & Size)[], mayAsk: MayAsk): Promise<ListedConnection[]> {

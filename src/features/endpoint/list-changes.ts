@@ -74,8 +74,8 @@ export class ListChanges {
   readonly #every: Every
   readonly #heard = new Set<Heard>()
   readonly #places = new Shares(listenersMax)
-  /** By API key. */
-  readonly #counts = new Map<string, number>()
+  /** All that listen, or are about to. */
+  readonly #listeners = new Set<Listener>()
   /** By place. */
   readonly #seen = new Map<string, Seen>()
   #isLooking = false
@@ -96,25 +96,19 @@ export class ListChanges {
    */
   async listen(listener: Listener): Promise<() => void> {
     const { holder } = listener
-    const { keyId } = holder
-    const ofKey = this.#counts.get(keyId) ?? 0
-    if (ofKey >= listenersOfKeyMax || !this.#places.take(holder, 1))
+    const ofKey = this.#listeners.values().filter((one) => one.holder.keyId === holder.keyId)
+    if ([...ofKey].length >= listenersOfKeyMax || !this.#places.take(holder, 1))
       throw new PlatformError(
         'call_rate',
         'This API key or its owner has too many streams of list changes open: close some',
         { retryAfter: 15 },
       )
-    this.#counts.set(keyId, ofKey + 1)
+    this.#listeners.add(listener)
     let heard: Heard | undefined
-    let isOpen = true
     const close = () => {
-      if (!isOpen) return
-      isOpen = false
+      if (!this.#listeners.delete(listener)) return
       this.#places.giveBack(holder, 1)
       if (heard !== undefined) this.#heard.delete(heard)
-      const left = (this.#counts.get(keyId) ?? 0) - 1
-      if (left > 0) this.#counts.set(keyId, left)
-      else this.#counts.delete(keyId)
       if (this.#heard.size > 0) return
       this.#stop?.()
       this.#stop = undefined

@@ -16,6 +16,6 @@ test('a join is paid by its bytes and by its definitions, before it begins', asy
   const request = withAllowance(new Request('http://a/'), {}, { ...createFairness(), time: new Noted() })
   const context = { caller: { userId: 'ada', keyId: 'key_a' }, request } as never
   const places = new JoinPlaces()
-  for (const definitions of [0, 4096]) (await places.enter(context, { bytes: 2 ** 20, definitions }))()
+  for (const definitions of [0, 4096]) (await places.enter(context, { bytes: 2 ** 20, definitions }))[Symbol.dispose]()
   expect(paid).toEqual([20, 40])
 })
