@@ -14,7 +14,7 @@ import type { EndpointDeps } from './endpoint-deps.ts'
 import { type EndpointRequest, rpcError } from './endpoint-request.ts'
 import { joining, type Shown, withLists } from './joined-lists.ts'
 import { definitionOf } from './kept-record.ts'
-import { type NameLength, nameLengths, readCalledName } from './listed-names.ts'
+import { nameLengths, readCalledName } from './listed-names.ts'
 import { readListedUri } from './listed-uris.ts'
 import type { ListedDefinition } from './rendered-offer.ts'
 
@@ -34,11 +34,22 @@ export async function targetOfName(
   // Pages of MCP Apps call tools by their own names.
   const isBare = called.kind === 'bare'
   if (isBare && asked.view?.bareNames !== true) return undefined
-  const lengths = isBare ? [asked.options.length] : nameLengths
-  const isMeant = (one: ListedDefinition) => (isBare ? one.own : one.listed) === name
+  function* meant(shown: readonly Shown[]): Work<ListedDefinition[]> {
+    const { definitions } = yield* joining(shown, kind)
+    yield definitions.length
+    return definitions.filter((one) => (isBare ? one.own : one.listed) === name)
+  }
+  const { context, namespace, options } = asked
+  const lists = { namespace: namespace.namespace, called: isBare ? undefined : name }
   // Servers that were never seen are waited for only for a name that no known list has.
   for (const mayAsk of isBare ? [true] : [false, true]) {
-    const found = await listed(deps, asked, kind, { lengths, mayAsk, isMeant, called: isBare ? undefined : name })
+    const found = await withLists(deps, context, { ...lists, mayAsk }, async (shownAt) => {
+      for (const length of isBare ? [options.length] : nameLengths) {
+        const shown = await allowanceOf(context.request).run(meant(await shownAt(length)))
+        if (shown.length > 0) return shown
+      }
+      return []
+    })
     if (found.length > 1) {
       const names = found.map((one) => one.listed).join(', ')
       const text = `Ambiguous ${kind === 'tools' ? 'tool' : 'prompt'}: ${name}. Use one of: ${names}`
@@ -90,34 +101,4 @@ async function targetIn(
     if (thrown instanceof PlatformError && thrown.code === 'not_found') return undefined
     throw thrown
   }
-}
-
-interface Wanted {
-  /** The first at which one is meant counts. */
-  readonly lengths: readonly NameLength[]
-  readonly mayAsk: boolean
-  readonly isMeant: (one: ListedDefinition) => boolean
-  /** A listed name. Undefined for a bare one. */
-  readonly called: string | undefined
-}
-
-/** The definitions that the caller's list shows, and that are meant. */
-function listed(
-  deps: EndpointDeps,
-  { context, namespace: { namespace } }: EndpointRequest,
-  kind: 'tools' | 'prompts',
-  { lengths, mayAsk, isMeant, called }: Wanted,
-): Promise<ListedDefinition[]> {
-  function* finding(shown: readonly Shown[]): Work<ListedDefinition[]> {
-    const { definitions } = yield* joining(shown, kind)
-    yield definitions.length
-    return definitions.filter(isMeant)
-  }
-  const [first = 46, ...others] = lengths
-  return withLists(deps, context, { namespace, length: first, mayAsk, called }, async (shown, at) => {
-    const allowance = allowanceOf(context.request)
-    let found = await allowance.run(finding(shown))
-    for (const length of others) if (found.length === 0) found = await allowance.run(finding(await at(length)))
-    return found
-  })
 }

@@ -233,14 +233,13 @@ function* rewriting(
   // In a batch (revision 2025-03-26) a server could answer the client's call of another server.
   if (!/^[ \t\r\n]*\{/.test(data)) throw new SyntaxError('An event must be one JSON-RPC message')
   const { namespace, connectionId, stored } = connection
-  const ref = { namespace, connectionId }
   const isMocked = stored.connection.mock?.enabled === true
   let isNoted = false
   const replace: ReplaceValue = (path, raw) => {
     // Once for each message, which may have the member many times.
     if (!isNoted && path.length === 1 && path[0] === 'method' && listChanges.has(raw)) {
       isNoted = true
-      kept.noteChanged(context, { ref, stored })
+      kept.noteChanged(context, connection)
     }
     if (path.length === 1 && isOtherSpelling(String(path[0])))
       throw new SyntaxError('An event must write id, method, result and error in lower case')
@@ -249,6 +248,7 @@ function* rewriting(
       if (raw === 'null' || raw === rawId || isMocked) return JSON.stringify(message.id)
       if (raw.length > askedIdCharsMax) throw new SyntaxError(`An id must have at most ${askedIdCharsMax} characters`)
       const { sessionId } = progress
+      const ref = { namespace, connectionId }
       return JSON.stringify(underWay.ask(owner, { ref, server: server(), rawId: raw, sessionId }))
     }
     // Of this call, and not of one that another server has.

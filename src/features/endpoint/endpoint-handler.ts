@@ -29,7 +29,7 @@ import {
   unknown,
 } from './endpoint-request.ts'
 import { initializeResult } from './initialize.ts'
-import { listing, type Shown, withLists } from './joined-lists.ts'
+import { listing, type Shown, withShown } from './joined-lists.ts'
 import { openSessionStream, openSubscription } from './list-stream.ts'
 import { listedEntries } from './listed-entries.ts'
 import { listNamespaceTools } from './namespace-tools.ts'
@@ -128,11 +128,10 @@ async function callTool(deps: EndpointDeps, asked: EndpointRequest, name: string
     await requireAllowed(deps, asked, { ...asked.message.body, method: 'tools/list', params: {} }) // 403
     const { request } = asked.context
     return answered(deps, asked, async (now) =>
-      answer(now, await shown(deps, now, (all) => allowanceOf(request).run(statusResult(all)))),
+      answer(now, await withShown(deps, now, (all) => allowanceOf(request).run(statusResult(all)))),
     ) // 400, 429
   }
-  if (asked.options.isSearch && name === 'search_tools')
-    return answered(deps, asked, (now) => searchTools(deps, now, (use) => shown(deps, now, use)))
+  if (asked.options.isSearch && name === 'search_tools') return answered(deps, asked, (now) => searchTools(deps, now))
   const as = callTools.find((one) => one === name)
   const found = await answered(deps, asked, async (now) => {
     if (asked.options.isSearch && as !== undefined) return foundTarget(deps, now, as)
@@ -183,15 +182,6 @@ async function answered<T = never>(
   return narrowTheSame(entered.view, asked.view) ? response : answered(deps, { ...asked, ...entered }, make)
 }
 
-/** Passes the connections with their lists to `use`. Throws 400, 429, and what `use` throws. */
-function shown<T>(
-  deps: EndpointDeps,
-  { context, namespace, options }: EndpointRequest,
-  use: (all: readonly Shown[]) => Promise<T> | T,
-): Promise<T> {
-  return withLists(deps, context, { namespace: namespace.namespace, length: options.length, mayAsk: true }, use)
-}
-
 async function list(
   deps: EndpointDeps,
   asked: EndpointRequest,
@@ -205,7 +195,7 @@ async function list(
     return yield* listing(kind, joined, { isStateless: asked.message.era === 'stateless', own })
   }
   const make = (all: readonly Shown[]) => allowanceOf(asked.context.request).run(making(all))
-  return answer(asked, await deps.answers.of(asked, kind, () => shown(deps, asked, make))) // 400, 429
+  return answer(asked, await deps.answers.of(asked, kind, () => withShown(deps, asked, make))) // 400, 429
 }
 
 /** Milliseconds of a greeting, beside those of its connections. Counted against `ownerTimeShare`. Past it: it waits. */

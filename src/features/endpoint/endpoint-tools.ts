@@ -24,8 +24,8 @@ export async function endpointTools(
 ): Promise<ShownTool[] | undefined> {
   const found = view === undefined ? undefined : await context.directory.view(namespace, view)
   const narrowed = found === undefined ? context : deps.narrowing.narrow(context, found)
-  const listed = withLists(deps, narrowed, { namespace, length: 46, mayAsk: true }, (all) =>
-    allowanceOf(context.request).run(showing(all)),
+  const listed = withLists(deps, narrowed, { namespace, mayAsk: true }, async (shownAt) =>
+    allowanceOf(context.request).run(showing(await shownAt(46))),
   ).catch(() => undefined)
   return within(consentToolsTimeoutMs, listed, () => undefined)
 }

@@ -32,10 +32,10 @@ export function initializeResult(asked: EndpointRequest, listed: readonly Listed
  * connections.
  */
 export function joinedInstructions(own: string, listed: readonly ListedConnection[]): string {
-  const away = listed.flatMap(({ ref, problem }) => (problem ? [`${ref.connectionId} (${problem.error})`] : []))
+  const away = listed.flatMap(({ connectionId, problem }) => (problem ? [`${connectionId} (${problem.error})`] : []))
   const line = away.length === 0 ? [] : [cutTo(unavailableBytesMax, `Not available now: ${away.join(', ')}`)]
-  const texts = listed.flatMap(({ ref, kept }) =>
-    kept?.instructions === undefined ? [] : [{ head: `## ${ref.connectionId}\n`, text: kept.instructions }],
+  const texts = listed.flatMap(({ connectionId, kept }) =>
+    kept?.instructions === undefined ? [] : [{ head: `## ${connectionId}\n`, text: kept.instructions }],
   )
   const first = [...(own === '' ? [] : [cutTo(ownBytesMax, own)]), ...line]
   const taken = first.reduce((sum, one) => sum + Buffer.byteLength(one) + 1, 0)

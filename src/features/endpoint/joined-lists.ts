@@ -8,6 +8,7 @@ import { hasRpcRules } from '../../policy/tools.ts'
 import type { Store } from '../../storage/store.ts'
 import { narrowed } from '../gateway/filter-tools.ts'
 import type { ListKind } from '../gateway/tool-requests.ts'
+import type { EndpointRequest } from './endpoint-request.ts'
 import { type KeptLists, type ListedConnection, listFreshMs, type MayAsk } from './kept-lists.ts'
 import { fitting, type ListProblem, type Size, tooLarge } from './list-problem.ts'
 import type { NameLength } from './listed-names.ts'
@@ -28,23 +29,22 @@ export interface Shown extends ListedConnection {
 }
 
 /** Which lists a request is about. */
-export interface ListsOf {
+interface ListsOf {
   readonly namespace: string
-  readonly length: NameLength
   readonly mayAsk: MayAsk
   /** Only the connections that may have this listed name, where the caller sees too many to join all. */
   readonly called?: string | undefined
 }
 
 /**
- * Passes the connections that the caller sees to `use`, each with what it offers to this caller, and a function that
- * gives the same with names of another length. Throws 400, 429, and what `use` throws.
+ * Passes the connections that the caller sees to `use`, each with what it offers to this caller, under names of the
+ * length that `use` wants. Throws 400, 429, and what `use` throws.
  */
 export async function withLists<T>(
   { kept, store }: { readonly kept: KeptLists; readonly store: Store },
   context: RequestContext,
-  { namespace, length, mayAsk, called }: ListsOf,
-  use: (shown: readonly Shown[], at: (length: NameLength) => Promise<readonly Shown[]>) => Promise<T> | T,
+  { namespace, mayAsk, called }: ListsOf,
+  use: (shownAt: (length: NameLength) => Promise<readonly Shown[]>) => Promise<T>,
 ): Promise<T> {
   const all = await seenConnections(store, context, namespace)
   const refs = all ?? (called === undefined ? undefined : await connectionsNamedIn(store, context, namespace, called))
@@ -54,17 +54,25 @@ export async function withLists<T>(
       `An endpoint lists at most ${joinedConnectionsMax} connections, and this caller has access to more: use a view, or a token whose policy allows fewer. Calls still work`,
     )
   }
-  return kept.use(context, refs, mayAsk, async (listed) => {
-    const at = async (wanted: NameLength) => {
+  return kept.use(context, refs, mayAsk, (listed) =>
+    use(async (length) => {
       const shown: Shown[] = []
       for (const one of listed) {
-        const work = one.kept && narrowing(rendering(one.ref.connectionId, one.kept, wanted), context)
+        const work = one.kept && narrowing(rendering(one.connectionId, one.kept, length), context)
         shown.push({ ...one, lists: work && (await allowanceOf(context.request).run(work)) })
       }
       return shown
-    }
-    return use(await at(length), at)
-  })
+    }),
+  )
+}
+
+/** The same for a request to the endpoint, which may wait for servers, under its names. */
+export function withShown<T>(
+  deps: { readonly kept: KeptLists; readonly store: Store },
+  { context, namespace: { namespace }, options }: EndpointRequest,
+  use: (shown: readonly Shown[]) => Promise<T> | T,
+): Promise<T> {
+  return withLists(deps, context, { namespace, mayAsk: true }, async (shownAt) => use(await shownAt(options.length)))
 }
 
 /** The definitions that the caller could use, as work in steps. */
@@ -106,8 +114,7 @@ export function* joining(shown: readonly Shown[], kind: ListKind): Work<JoinedLi
   }
   const fits = fitting(shown, (one) => sizes.get(one) as Size)
   for (const one of shown) {
-    const { ref, lists, kept, problem } = one
-    const { connectionId } = ref
+    const { connectionId, lists, kept, problem } = one
     if (lists === undefined) {
       if (problem !== undefined) skipped.push({ connectionId, ...problem })
       continue

@@ -60,9 +60,7 @@ const connectionMs = 0.025
 const lookedAtOnce = 16
 
 /** A connection with what it offers. Where servers were asked, at least one of `kept` and `problem` is there. */
-export interface ListedConnection {
-  readonly ref: ConnectionRef
-  readonly stored: StoredConnection
+export interface ListedConnection extends AuthorizedConnection {
   readonly kept?: Kept | undefined
   readonly problem?: ListProblem | undefined
 }
@@ -70,7 +68,8 @@ export interface ListedConnection {
 /** Whether servers may be asked for an answer, or only `behind` it: then nothing waits for them. */
 export type MayAsk = boolean | 'behind'
 
-type Seen = Pick<ListedConnection, 'ref' | 'stored'>
+/** With the size of its lists as they are stored. */
+interface Seen extends AuthorizedConnection, Size {}
 
 const isSeen = ({ caller }: Pick<RequestContext, 'caller'>, { connection }: StoredConnection) =>
   inScope(connection, { filters: [], blocks: caller.blocks })
@@ -121,7 +120,7 @@ export class KeptLists implements FirstLists {
         const stored = found[index]
         if (stored === undefined || !isSeen(context, stored)) return []
         const { bytes = 0, definitions = 0 } = stored.privatePart.list ?? {}
-        return [{ ref, stored, bytes, definitions }]
+        return [{ ...ref, stored, bytes, definitions }]
       })
       const bytes = seen.reduce((sum, one) => sum + one.bytes, 0)
       const definitions = seen.reduce((sum, one) => sum + one.definitions, 0)
@@ -144,60 +143,59 @@ export class KeptLists implements FirstLists {
 
   async #areStillSeen({ caller, request }: RequestContext, seen: readonly Seen[]): Promise<boolean> {
     const { store } = this.#deps
-    const refs = seen.map(({ ref }) => ref)
     let index = 0
     // Without waiting: between two parts the first might change.
-    for await (const records of recordsInParts(store, request, refs, false))
+    for await (const records of recordsInParts(store, request, seen, false))
       for (const record of records) {
-        const { ref, stored } = seen[index] as Seen
+        const one = seen[index] as Seen
         index += 1
-        if (record !== undefined && equalBytes(record.bytes, stored.bytes)) continue
-        const changed = await oneConnection(store, request, ref)
+        if (record !== undefined && equalBytes(record.bytes, one.stored.bytes)) continue
+        const changed = await oneConnection(store, request, one)
         if (changed === undefined || !isSeen({ caller }, changed)) return false
       }
     return true
   }
 
-  async #all(context: RequestContext, stored: readonly (Seen & Size)[], mayAsk: MayAsk): Promise<ListedConnection[]> {
+  async #all(context: RequestContext, seen: readonly Seen[], mayAsk: MayAsk): Promise<ListedConnection[]> {
     const { clock, directory } = this.#deps
     const began = clock.monotonic()
-    const fits = fitting(stored, (one) => one)
+    const fits = fitting(seen, (one) => one)
     const slices = allowanceOf(context.request).slices()
-    const look = (one: Seen & Size) => (fits.has(one) ? this.#known(context, one, mayAsk) : { problem: tooLarge })
+    const look = (one: Seen) => (fits.has(one) ? this.#known(context, one, mayAsk) : { problem: tooLarge })
     const known: Awaited<ReturnType<typeof look>>[] = []
-    for (let from = 0; from < stored.length; from += lookedAtOnce) {
+    for (let from = 0; from < seen.length; from += lookedAtOnce) {
       while (slices.isOver) await slices.next()
-      known.push(...(await Promise.all(stored.slice(from, from + lookedAtOnce).map(look))))
+      known.push(...(await Promise.all(seen.slice(from, from + lookedAtOnce).map(look))))
     }
     const left = began + unseenWaitMs - clock.monotonic()
     const found = await Promise.all(
       known.map((one, index) =>
-        'reading' in one ? within(left, one.reading, () => this.#noteLate(stored[index] as Seen)) : one,
+        'reading' in one ? within(left, one.reading, () => this.#noteLate(seen[index] as Seen)) : one,
       ),
     )
-    const all = stored.map(({ ref, stored }, index): ListedConnection => ({ ref, stored, ...found[index] }))
+    const all = seen.map((one, index): ListedConnection => ({ ...one, ...found[index] }))
     // Lists that were read just now, or that are in memory alone, have no size in the record of their connection.
     const fitNow = fitting(all, ({ kept }) => sizeOf(kept))
-    const listed = all.map((one) => (fitNow.has(one) ? one : { ref: one.ref, stored: one.stored, problem: tooLarge }))
+    const listed = all.map((one) => (fitNow.has(one) ? one : { ...one, kept: undefined, problem: tooLarge }))
     if (clock.monotonic() - began <= authorizationFreshMs) return this.#accepted(context, listed)
     // Servers were waited for: what their connections are, and what their pins are set to, may have changed.
     return this.#accepted({ ...context, directory: await directory.current() }, await this.#now(context, listed))
   }
 
   /** Its read goes on behind the answer, and for a while no other request waits for it. */
-  #noteLate({ ref, stored }: Seen): Known {
-    this.#lastReads.note(nameOf(ref), hashOf(stored), late)
+  #noteLate(connection: AuthorizedConnection): Known {
+    this.#lastReads.note(nameOf(connection), hashOf(connection.stored), late)
     return { problem: late }
   }
 
   /** Connections as they are now, without those that are gone, and without the lists of those that were changed. */
   async #now(context: RequestContext, listed: readonly ListedConnection[]): Promise<ListedConnection[]> {
-    const refs = listed.map(({ ref }) => ref)
-    const found = await manyConnections(this.#deps.store, context.request, refs)
+    const found = await manyConnections(this.#deps.store, context.request, listed)
     return listed.flatMap((one, index) => {
       const stored = found[index]
       if (stored === undefined) return []
-      return hashOf(stored) === hashOf(one.stored) ? { ...one, stored } : { ref: one.ref, stored, problem: late }
+      const now = { ...one, stored }
+      return hashOf(stored) === hashOf(one.stored) ? now : { ...now, kept: undefined, problem: late }
     })
   }
 
@@ -207,20 +205,20 @@ export class KeptLists implements FirstLists {
    */
   async #known(
     context: RequestContext,
-    { ref, stored }: Seen,
+    connection: AuthorizedConnection,
     mayAsk: MayAsk,
   ): Promise<Known | { readonly reading: Promise<Known> }> {
-    const of = hashOf(stored)
-    const kept = await this.#keptOf(context, { ref, stored }, of)
-    const state = stateProblem(stored)
+    const of = hashOf(connection.stored)
+    const kept = await this.#keptOf(context, connection, of)
+    const state = stateProblem(connection.stored)
     if (state !== undefined) return { kept, problem: state }
-    const last = this.#lastReads.of(nameOf(ref))
+    const last = this.#lastReads.of(nameOf(connection))
     const known = last?.of === of ? last : undefined
     const { age = Number.POSITIVE_INFINITY, problem } = known ?? {}
     if (!mayAsk || (kept === undefined && problem !== undefined && age < failedRestMs)) return { kept, problem }
     if (kept === undefined && mayAsk === true)
-      return { reading: this.#readOnce(context, ref, stored).then(asKnown, asProblem) }
-    if (kept === undefined || age >= listFreshMs) this.#readOnce(context, ref, stored).catch(() => {})
+      return { reading: this.#readOnce(context, connection).then(asKnown, asProblem) }
+    if (kept === undefined || age >= listFreshMs) this.#readOnce(context, connection).catch(() => {})
     return { kept, problem }
   }
 
@@ -228,23 +226,21 @@ export class KeptLists implements FirstLists {
    * The lists of a connection have changed, as its server says: they are read again behind the caller's request; after
    * a change within a second of the last read, when that second is over.
    */
-  noteChanged(context: RequestContext, { ref, stored }: Seen): void {
-    this.#lastReads.noteChanged(nameOf(ref), () => void this.#readOnce(context, ref, stored).catch(() => {}))
+  noteChanged(context: RequestContext, connection: AuthorizedConnection): void {
+    this.#lastReads.noteChanged(nameOf(connection), () => void this.#readOnce(context, connection).catch(() => {}))
   }
 
   #accepted(context: RequestContext, listed: readonly ListedConnection[]): Promise<ListedConnection[]> {
     return Promise.all(
-      listed.map(async (one) => {
-        const { ref, stored, kept } = one
-        return kept ? { ...one, kept: await this.#acceptedLists.of(context, { ...ref, stored }, kept) } : one
-      }),
+      listed.map(async (one) =>
+        one.kept ? { ...one, kept: await this.#acceptedLists.of(context, one, one.kept) } : one,
+      ),
     )
   }
 
   /** Reads the offer of a connection that was read just now, without asking its server; undefined if unknown. */
   async offerOf(context: RequestContext, connection: AuthorizedConnection): Promise<Kept | undefined> {
-    const { namespace, connectionId, stored } = connection
-    const kept = await this.#keptOf(context, { ref: { namespace, connectionId }, stored }, hashOf(stored))
+    const kept = await this.#keptOf(context, connection, hashOf(connection.stored))
     return kept && this.#acceptedLists.of(context, connection, kept)
   }
 
@@ -257,31 +253,30 @@ export class KeptLists implements FirstLists {
     connection: AuthorizedConnection,
     { tools, instructions }: { readonly tools: readonly string[]; readonly instructions: string | undefined },
   ): Promise<void> {
-    const { namespace, connectionId, stored } = connection
     const kept = await this.offerOf(context, connection).catch(() => undefined)
-    if (kept === undefined || stateProblem(stored) !== undefined) return
+    if (kept === undefined || stateProblem(connection.stored) !== undefined) return
     const shown = new Set(kept.lists.tools.map(({ own }) => own))
     const isTextShown = instructions === undefined || kept.instructionsHash === instructions
     if (isTextShown && tools.every((name) => shown.has(name))) return
-    const reading = this.#readOnce(context, { namespace, connectionId }, stored).catch(() => {})
+    const reading = this.#readOnce(context, connection).catch(() => {})
     await within(unseenWaitMs, reading, () => {})
   }
 
-  async readFirst(context: RequestContext, { namespace, connectionId, stored }: AuthorizedConnection) {
-    const last = this.#lastReads.of(nameOf({ namespace, connectionId }))
+  async readFirst(context: RequestContext, connection: AuthorizedConnection) {
+    const { namespace, connectionId, stored } = connection
+    const last = this.#lastReads.of(nameOf(connection))
     const isResting = last?.problem !== undefined && last.age < failedRestMs
     // Each page of a server whose list cannot be read would read it again.
     if (isResting && last.of === hashOf(stored)) throw new PlatformError('upstream_error', last.problem?.message ?? '')
-    await this.#readOnce(context, { namespace, connectionId }, stored)
+    await this.#readOnce(context, connection)
     const now = await findConnection(this.#deps.store, namespace, connectionId)
     if (now === undefined) throw notFound()
     return { namespace, connectionId, stored: now }
   }
 
   /** Compares lists with the connection’s pins. Throws only where those block. */
-  async #compare(context: RequestContext, ref: ConnectionRef, stored: StoredConnection, kept: Kept): Promise<void> {
+  async #compare(context: RequestContext, connection: AuthorizedConnection, kept: Kept): Promise<void> {
     const { pins } = this.#deps
-    const connection = { ...ref, stored }
     const setting = await pins.settingOf(context, connection)
     if (setting === 'off') return
     await seeKept(pins, context, connection, kept).catch((thrown) => {
@@ -290,10 +285,10 @@ export class KeptLists implements FirstLists {
   }
 
   /** The kept lists; undefined if there are none, they are another connection's by now, or too old. */
-  async #keptOf({ request }: RequestContext, { ref, stored }: Seen, of: string): Promise<Kept | undefined> {
-    const { list } = stored.privatePart
+  async #keptOf({ request }: RequestContext, connection: AuthorizedConnection, of: string): Promise<Kept | undefined> {
+    const { list } = connection.stored.privatePart
     // In a namespace that is full they are in memory alone.
-    const kept = list === undefined ? this.#read.get(ref) : await this.#read.of(request, ref, list)
+    const kept = list === undefined ? this.#read.get(connection) : await this.#read.of(request, connection, list)
     const isRecent = kept !== undefined && this.#deps.clock.now() - Date.parse(kept.listedAt) < listKeptMs
     return kept?.of === of && isRecent ? kept : undefined
   }
@@ -302,17 +297,17 @@ export class KeptLists implements FirstLists {
    * Reads the lists from the server, once for all requests of an owner that wait, and keeps them. An owner may have to
    * wait for its own places and time, so that each reads for itself.
    */
-  #readOnce(context: RequestContext, ref: ConnectionRef, stored: StoredConnection): Promise<Kept> {
-    const key = `${nameOf(ref)}\0${hashOf(stored)}\0${ownerOf(context.caller)}`
-    const underWay = this.#reads.get(key) ?? this.#readNow(context, ref, stored).finally(() => this.#reads.delete(key))
+  #readOnce(context: RequestContext, connection: AuthorizedConnection): Promise<Kept> {
+    const key = `${nameOf(connection)}\0${hashOf(connection.stored)}\0${ownerOf(context.caller)}`
+    const underWay = this.#reads.get(key) ?? this.#readNow(context, connection).finally(() => this.#reads.delete(key))
     this.#reads.set(key, underWay)
     return underWay
   }
 
-  async #readNow(context: RequestContext, ref: ConnectionRef, stored: StoredConnection): Promise<Kept> {
+  async #readNow(context: RequestContext, connection: AuthorizedConnection): Promise<Kept> {
     const { clock } = this.#deps
-    const name = nameOf(ref)
-    const of = hashOf(stored)
+    const name = nameOf(connection)
+    const of = hashOf(connection.stored)
     const last = this.#lastReads.of(name)?.problem
     const remember = (problem?: ListProblem) => {
       this.#lastReads.note(name, of, problem)
@@ -322,13 +317,13 @@ export class KeptLists implements FirstLists {
     const leave = await (hasFailed ? this.#lastPlaces : this.#places).enter(context.caller)
     try {
       const head = { of, listedAt: new Date(clock.now()).toISOString() }
-      const record = await readOffer(this.#deps, context, { ...ref, stored }, head)
+      const record = await readOffer(this.#deps, context, connection, head)
       // No list has room for it.
       if (record.length > toolsCharsMax) throw new TooLarge()
       const kept = await inSlices(readingRecord(record))
-      await this.#compare(context, ref, stored, kept)
+      await this.#compare(context, connection, kept)
       remember()
-      await this.#keep(ref, kept, record)
+      await this.#keep(connection, kept, record)
       return kept
     } catch (thrown) {
       // One that its owner has no room for says nothing of the server.

@@ -118,17 +118,17 @@ async function openStream(
 async function digestsOf(deps: EndpointDeps, request: Request, given: EndpointOptions): Promise<Digests> {
   const { context, namespace, view } = await enterEndpoint(deps, request, true)
   const options = optionsOf(given, view)
-  const asked = { namespace: namespace.namespace, length: options.length, mayAsk: 'behind' } as const
+  const asked = { namespace: namespace.namespace, mayAsk: 'behind' } as const
   // Others' writes cause this work: the listener's own requests must not wait for it.
   return inBackground(deps, context, { holder: listenerOf(context.caller) }, (own, allowance) =>
-    withLists(deps, own, asked, async (shown) => {
+    withLists(deps, own, asked, async (shownAt) => {
       const lists = new Set<ListKind>()
       for (const kind of changedKinds.flatMap((one) => listsOf[one])) {
         const rpc = { jsonrpc: '2.0', id: 1, method: listKinds[kind].method, params: {} }
         const { decision } = await decideOnUse({ context: own, namespace }, { metadata: 'narrowed', rpc })
         if (decision.allowed) lists.add(kind)
       }
-      return allowance.run(digesting(shown, lists, { options, view }))
+      return allowance.run(digesting(await shownAt(options.length), lists, { options, view }))
     }),
   )
 }

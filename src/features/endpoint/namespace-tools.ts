@@ -16,11 +16,15 @@ import { joiningTexts, type Shown, withLists } from './joined-lists.ts'
 /** Own names, as the caller's token lets them through, from the kept lists. */
 export const listNamespaceTools: Answer<EndpointDeps> = async (deps, request) => {
   const entered = await enterEndpoint(deps, request) // 401, 429, 404, 403
-  const { context, namespace } = entered
+  const {
+    context,
+    namespace: { namespace },
+  } = entered
   await requireListing(deps, entered) // 403
   readQuery(request.url, []) // 400
-  const asked = { namespace: namespace.namespace, length: 46, mayAsk: true } as const
-  const body = await withLists(deps, context, asked, (shown) => allowanceOf(request).run(writing(shown))) // 400, 429
+  const body = await withLists(deps, context, { namespace, mayAsk: true }, async (shownAt) =>
+    allowanceOf(request).run(writing(await shownAt(46))),
+  ) // 400, 429
   // It may have waited for servers. The policy is the same.
   await enterEndpoint(deps, request, true) // 401, 404, 403
   return wholeResponse(request, body, { headers: noStoreJson })
@@ -28,10 +32,10 @@ export const listNamespaceTools: Answer<EndpointDeps> = async (deps, request) =>
 
 function* writing(shown: readonly Shown[]): Work<string> {
   const parts: string[] = []
-  for (const { ref, lists, problem } of shown) {
+  for (const { connectionId, lists, problem } of shown) {
     const tools = lists && (yield* joiningTexts(lists.tools, (one) => one.ownJson))
     const part = tools === undefined ? JSON.stringify(problem) : `{"tools":[${tools}]}`
-    parts.push(`${JSON.stringify(ref.connectionId)}:${part}`)
+    parts.push(`${JSON.stringify(connectionId)}:${part}`)
   }
   return `{${parts.join()}}`
 }

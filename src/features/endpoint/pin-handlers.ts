@@ -174,7 +174,7 @@ async function otherTools(
   const refs = (await seenConnections(store, context, namespace)) ?? []
   const others = refs.filter((ref) => ref.connectionId !== connectionId)
   return kept.use(context, others, false, (listed) => {
-    const names = listed.flatMap(({ ref: { connectionId }, kept }) =>
+    const names = listed.flatMap(({ connectionId, kept }) =>
       (kept?.lists.tools ?? []).flatMap(({ own }) => [own, `${connectionId}__${own}`]),
     )
     return new Set(names.filter(isTellingName))

@@ -25,7 +25,7 @@ import {
   unknown,
   writtenResult,
 } from './endpoint-request.ts'
-import { countingByConnection, type JoinedList, type Shown } from './joined-lists.ts'
+import { countingByConnection, type JoinedList, type Shown, withShown } from './joined-lists.ts'
 import type { ListedDefinition } from './rendered-offer.ts'
 import {
   type CallTool,
@@ -73,7 +73,7 @@ export function* searchDefinitions(
   always: readonly string[],
 ): Work<readonly object[]> {
   const counts = yield* countingByConnection(joined)
-  const named = shown.map(({ ref: { connectionId } }) => `${connectionId} (${counts.get(connectionId) ?? 0})`)
+  const named = shown.map(({ connectionId }) => `${connectionId} (${counts.get(connectionId) ?? 0})`)
   const { length } = joined.definitions
   const description = `Searches ${length} ${length === 1 ? 'tool' : 'tools'}${named.length === 0 ? '' : ': '}${named.join(', ')}.`
   const besides: object[] = []
@@ -104,12 +104,8 @@ export function* searchDefinitions(
   ]
 }
 
-/** Answers a call of `search_tools`. Throws 403, 429. */
-export async function searchTools(
-  deps: EndpointDeps,
-  asked: EndpointRequest,
-  withShown: <T>(use: (shown: readonly Shown[]) => Promise<T> | T) => Promise<T>,
-): Promise<Response> {
+/** Answers a call of `search_tools`. Throws 403, 400, 429. */
+export async function searchTools(deps: EndpointDeps, asked: EndpointRequest): Promise<Response> {
   const { message, context } = asked
   // Asked as for a list, a part of which it is.
   await requireAllowed(deps, asked, { ...message.body, method: 'tools/list', params: {} }) // 403
@@ -121,7 +117,7 @@ export async function searchTools(
     return answer(asked, { isError: true, content: text(words) })
   }
   const allowance = allowanceOf(context.request)
-  const members = await withShown(async (shown) => {
+  const members = await withShown(deps, asked, async (shown) => {
     const index = await deps.indexes.of(allowance, shown) // 429
     // A search notes every tool that it may find, which is garbage for others to wait for.
     allowance.takeValues(valuesOfTool * shown.reduce((sum, { lists }) => sum + (lists?.tools.length ?? 0), 0)) // 429

@@ -16,7 +16,7 @@ export function* statusResult(shown: readonly Shown[]): Work<object> {
   const joined = yield* joining(shown, 'tools')
   const tools = yield* countingByConnection(joined)
   const problems = new Map(joined.skipped.map((one) => [one.connectionId, one]))
-  const connections = shown.map(({ ref: { connectionId }, lists, kept, problem }) => {
+  const connections = shown.map(({ connectionId, lists, kept, problem }) => {
     const skipped = problems.get(connectionId)
     const found = problem ?? skipped
     const state = lists === undefined || skipped !== undefined ? 'skipped' : problem === undefined ? 'listed' : 'stale'

@@ -3,7 +3,6 @@
 import { LRUCache } from 'lru-cache'
 import type { Allowance } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
-import type { ConnectionRef } from '../../model/connection.ts'
 import { cutText, shorten } from '../../schema/cut-text.ts'
 import { isObject } from '../../schema/schema-keywords.ts'
 import { TextHashes } from '../../schema/text-hashes.ts'
@@ -68,8 +67,8 @@ export class ToolIndexes {
 
   /** The index of all tools of these connections. Rejects with `rate_limited`. */
   async of(allowance: Allowance, shown: readonly Shown[]): Promise<ToolIndex> {
-    const lists = shown.flatMap(({ kept, ref }) => (kept === undefined ? [] : [{ kept, ref }]))
-    const names = lists.map(({ kept, ref }) => `${ref.namespace}/${ref.connectionId} ${kept.id}`)
+    const lists = shown.flatMap((one) => (one.kept === undefined ? [] : [{ ...one, kept: one.kept }]))
+    const names = lists.map(({ kept, namespace, connectionId }) => `${namespace}/${connectionId} ${kept.id}`)
     const key = Bun.SHA256.hash(names.join(), 'base64')
     const known = this.#kept.get(key)
     if (known !== undefined) return known.index
@@ -82,7 +81,7 @@ export class ToolIndexes {
 }
 
 /** The tools of an index, and how many characters each and all have in it. */
-function partsOf(lists: readonly { readonly kept: Kept; readonly ref: ConnectionRef }[]) {
+function partsOf(lists: readonly { readonly kept: Kept; readonly connectionId: string }[]) {
   // The shortest lists first: they leave the rest of their part to the others.
   const sizeOf = (list: (typeof lists)[number]) => list.kept.lists.tools.length
   const parts = new Map<object, number>()
@@ -93,7 +92,7 @@ function partsOf(lists: readonly { readonly kept: Kept; readonly ref: Connection
     left -= part
   }
   const tools = lists.flatMap((list) =>
-    list.kept.lists.tools.slice(0, parts.get(list)).map((one) => ({ connectionId: list.ref.connectionId, one })),
+    list.kept.lists.tools.slice(0, parts.get(list)).map((one) => ({ connectionId: list.connectionId, one })),
   )
   const charsOfEach = Math.min(indexedCharsMax, Math.floor(indexCharsMax / Math.max(1, tools.length)))
   // A character of the whole name takes a fortieth of one that is indexed.

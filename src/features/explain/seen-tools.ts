@@ -121,7 +121,7 @@ export async function withTools(
   examined = new Examined(deps.clock),
 ): Promise<SeenConnection[]> {
   const listed = await deps.kept.use(context, refs, false, (all) =>
-    all.map(({ ref, stored, kept }) => ({ ...ref, stored, tools: kept?.lists.tools.map(({ own }) => own) })),
+    all.map(({ kept, problem: _, ...one }) => ({ ...one, tools: kept?.lists.tools.map(({ own }) => own) })),
   )
   const seen: SeenConnection[] = []
   for (const found of listed) {

@@ -18,7 +18,7 @@ function connection(connectionId: string, tools: readonly Definition[]): Shown {
   const offer = { tools: lines, prompts: [], resources: [], resourceTemplates: [], era: 'handshake' } as const
   const kept = drained(readingRecord(drained(writingRecord(offer, { of: '', listedAt: '' }))))
   const lists = drained(rendering(connectionId, kept, 46))
-  return { ref: { namespace: 'ada', connectionId }, kept, lists } as unknown as Shown
+  return { namespace: 'ada', connectionId, kept, lists } as unknown as Shown
 }
 
 const named = (count: number, more: object = {}) =>
@@ -130,7 +130,7 @@ describe('an index', () => {
   })
 
   test('counts although it has no tools, and is made again past so many', async () => {
-    const of = (id: string) => [{ ref: { namespace: 'ada', connectionId: id }, kept: { id, lists: { tools: [] } } }]
+    const of = (id: string) => [{ namespace: 'ada', connectionId: id, kept: { id, lists: { tools: [] } } }]
     const made = async (id: string) => {
       const before = asked.length
       await indexes.of(allowance, of(id) as unknown as Shown[])
