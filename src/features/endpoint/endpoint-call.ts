@@ -67,7 +67,7 @@ export async function sendReply(deps: EndpointDeps, asked: EndpointRequest): Pro
   if (serverOf(connection) !== request.server) return accepted()
   const call = callOf(deps, asked, { connection, era: 'handshake' }, '')
   const bytes = await replaced(asked.context, message, (path) => (isPath(path, idPath) ? request.rawId : undefined))
-  const own = headersFor(headers, { method: '', era: 'handshake' })
+  const own = clientHeaders(headers)
   const sealed = request.sessionId && deps.sessions.seal(sessionOwnerOf(call), request.sessionId)
   if (sealed) own.set('mcp-session-id', sealed)
   const response = await forward(deps, call, { ...message, bytes, era: 'handshake' }, own)
@@ -111,8 +111,13 @@ async function outgoing(
     needsMeta && isPath(path, ['params']) ? `"_meta":${JSON.stringify(statelessMeta)}` : undefined
   const bytes = await replaced(context, message, replace, insert)
   const body = named === undefined ? message.body : { ...message.body, params: withOwn(params, named) }
-  const known = era === 'stateless' ? await definition?.() : undefined
-  const own = headersFor(headers, { method, era, own: named?.own, definition: known, params })
+  const own = clientHeaders(headers)
+  if (era === 'stateless') {
+    for (const [name, value] of Object.entries(statelessHeaders(method))) own.set(name, value)
+    if (named !== undefined) own.set('mcp-name', headerText(named.own))
+    for (const [name, value] of repeatedArguments(await definition?.(), params))
+      own.set(`mcp-param-${name}`, headerText(value))
+  }
   return { message: { ...message, bytes, body, era }, headers: own }
 }
 
@@ -136,26 +141,14 @@ function metaFor(message: Message, era: Message['era']): string | undefined {
   return JSON.stringify({ ..._meta, [capabilitiesKey]: passedCapabilities(_meta[capabilitiesKey]) })
 }
 
-interface HeaderOptions {
-  readonly method: string
-  readonly era: Message['era']
-  readonly own?: string | undefined
-  readonly definition?: Definition | undefined
-  readonly params?: Readonly<Record<string, unknown>>
-}
-
 /**
- * The client's headers that are forwarded in the server's era. Those that name a session are the server's own, and those
- * that repeat the body are ours: the body is another by now.
+ * The client's headers that are forwarded. Those that name a session are the server's own, and those that repeat the
+ * body are ours: the body is another by now.
  */
-function headersFor(headers: Headers, { method, era, own, definition, params }: HeaderOptions): Headers {
+function clientHeaders(headers: Headers): Headers {
   const made = new Headers()
   for (const name of headers.keys())
     if (isForwarded(name, 'handshake') && name !== 'mcp-protocol-version') made.set(name, headers.get(name) ?? '')
-  if (era === 'handshake') return made
-  for (const [name, value] of Object.entries(statelessHeaders(method))) made.set(name, value)
-  if (own !== undefined) made.set('mcp-name', headerText(own))
-  for (const [name, value] of repeatedArguments(definition, params)) made.set(`mcp-param-${name}`, headerText(value))
   return made
 }
 
@@ -167,11 +160,11 @@ const repeatedHeaderCharsMax = 4096
 /** The arguments that a tool's schema wants repeated in headers (`x-mcp-header`), with their names there. */
 export function repeatedArguments(
   definition: Definition | undefined,
-  params: HeaderOptions['params'],
+  params: Readonly<Record<string, unknown>>,
 ): [string, string][] {
   const { properties: described } = (definition?.['inputSchema'] ?? {}) as { properties?: unknown }
   const properties = isObject(described) ? described : {}
-  const given = (params?.['arguments'] ?? {}) as Readonly<Record<string, unknown>>
+  const given = (params['arguments'] ?? {}) as Readonly<Record<string, unknown>>
   const repeated = Object.entries(properties).flatMap(([property, schema]): [string, string][] => {
     const { 'x-mcp-header': name } = (schema ?? {}) as { 'x-mcp-header'?: unknown }
     const value = given[property]

@@ -65,13 +65,8 @@ export async function requireAllowed(
   await requireAccess(deps, asked, { rpc: body, id: asked.message.id })
 }
 
-/** Requires that the caller's policy allows a list of tools, for callers that do not speak MCP. Throws `forbidden`. */
-export function requireListing(deps: KeptListsDeps, asked: EndpointContext): Promise<void> {
-  return requireAccess(deps, asked, { rpc: { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }, id: null })
-}
-
 /** Requires that the caller's policy allows this use of the namespace. Throws `forbidden`, with `id`. */
-async function requireAccess(
+export async function requireAccess(
   deps: KeptListsDeps,
   asked: EndpointContext,
   { rpc, id }: Pick<Access, 'rpc'> & Pick<Message, 'id'>,

@@ -10,7 +10,7 @@ import { readQuery } from '../../http/query.ts'
 import { noStoreJson, wholeResponse } from '../../http/respond.ts'
 import { enterEndpoint } from './endpoint-context.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
-import { requireListing } from './endpoint-request.ts'
+import { requireAccess } from './endpoint-request.ts'
 import { joiningTexts, type Shown, withLists } from './joined-lists.ts'
 
 /** Own names, as the caller's token lets them through, from the kept lists. */
@@ -20,7 +20,7 @@ export const listNamespaceTools: Answer<EndpointDeps> = async (deps, request) =>
     context,
     namespace: { namespace },
   } = entered
-  await requireListing(deps, entered) // 403
+  await requireAccess(deps, entered, { rpc: { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }, id: null }) // 403
   readQuery(request.url, []) // 400
   const body = await withLists(deps, context, { namespace, mayAsk: true }, async (shownAt) =>
     allowanceOf(request).run(writing(await shownAt(46))),

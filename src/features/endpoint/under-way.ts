@@ -34,8 +34,6 @@ export interface AskedClient {
   readonly sessionId?: string | undefined
 }
 
-export type UnderWay = ReturnType<typeof createUnderWay>
-
 export function createUnderWay(key: Buffer) {
   // Not an LRUCache: one that becomes empty writes over its whole room, and that after nearly every call.
   const calls = new Map<string, SentCall>()
