@@ -60,14 +60,14 @@ export async function sendCall(deps: EndpointDeps, asked: EndpointRequest, targe
 
 /** Passes on a client's reply to a server's request; to nobody if there is no such request (contract, 20.8). */
 export async function sendReply(deps: EndpointDeps, asked: EndpointRequest): Promise<Response> {
-  const { message, owner, headers } = asked
+  const { message, owner, context } = asked
   const request = deps.underWay.asked(owner, message.id)
   if (request === undefined) return accepted()
-  const connection = await deps.authorizer.requireConnection(asked.context, 'execute', request.ref)
+  const connection = await deps.authorizer.requireConnection(context, 'execute', request.ref)
   if (serverOf(connection) !== request.server) return accepted()
   const call = callOf(deps, asked, { connection, era: 'handshake' }, '')
-  const bytes = await replaced(asked.context, message, (path) => (isPath(path, idPath) ? request.rawId : undefined))
-  const own = clientHeaders(headers)
+  const bytes = await replaced(context, message, (path) => (isPath(path, idPath) ? request.rawId : undefined))
+  const own = clientHeaders(context)
   const sealed = request.sessionId && deps.sessions.seal(sessionOwnerOf(call), request.sessionId)
   if (sealed) own.set('mcp-session-id', sealed)
   const response = await forward(deps, call, { ...message, bytes, era: 'handshake' }, own)
@@ -94,7 +94,7 @@ const metaPath: JsonPath = ['params', '_meta']
 
 /** The message in the connection's own words, in the revision that its server speaks. Rejects with 429. */
 async function outgoing(
-  { context, message, headers }: EndpointRequest,
+  { context, message }: EndpointRequest,
   { era, named, definition }: Target,
   id: string | undefined,
 ): Promise<{ readonly message: Message; readonly headers: Headers }> {
@@ -111,7 +111,7 @@ async function outgoing(
     needsMeta && isPath(path, ['params']) ? `"_meta":${JSON.stringify(statelessMeta)}` : undefined
   const bytes = await replaced(context, message, replace, insert)
   const body = named === undefined ? message.body : { ...message.body, params: withOwn(params, named) }
-  const own = clientHeaders(headers)
+  const own = clientHeaders(context)
   if (era === 'stateless') {
     for (const [name, value] of Object.entries(statelessHeaders(method))) own.set(name, value)
     if (named !== undefined) own.set('mcp-name', headerText(named.own))
@@ -145,7 +145,7 @@ function metaFor(message: Message, era: Message['era']): string | undefined {
  * The client's headers that are forwarded. Those that name a session are the server's own, and those that repeat the
  * body are ours: the body is another by now.
  */
-function clientHeaders(headers: Headers): Headers {
+function clientHeaders({ request: { headers } }: RequestContext): Headers {
   const made = new Headers()
   for (const name of headers.keys())
     if (isForwarded(name, 'handshake') && name !== 'mcp-protocol-version') made.set(name, headers.get(name) ?? '')

@@ -53,21 +53,20 @@ async function call(deps: EndpointDeps, request: Request): Promise<Response> {
   const given = readOptions(request.url) // 400
   const message = await readMessage(request) // 400, 413, 429
   if (message instanceof Response) return message // 400
-  const { headers } = request
   const entered = isFresh(deps, first.context) ? first : await enterEndpoint(deps, request, true) // 401, 404, 403
   const owner = clientOwnerOf(entered.context)
-  const client = openClient(deps.sessionKey, owner, headers.get('mcp-session-id'))
+  const client = openClient(deps.sessionKey, owner, request.headers.get('mcp-session-id'))
   const options = optionsOf(given, entered.view)
   // Two sessions of one caller may use the same ids.
   const via = 'namespace'
   const session = { owner: `${owner}\0${client.sessionId}`, client }
-  const asked = { ...entered, ...session, message, headers, given, options, via } as const
+  const asked = { ...entered, ...session, message, given, options, via } as const
   return unsupportedRevision(asked) ?? handle(deps, asked, owner)
 }
 
 /** The answer to a request of a revision that the endpoint does not speak: 400, with those that it speaks. */
 function unsupportedRevision(asked: EndpointRequest): Response | undefined {
-  const unknownOne = unknownRevision(asked.message, asked.headers)
+  const unknownOne = unknownRevision(asked.message, asked.context.request.headers)
   const text = 'This endpoint does not speak this revision of MCP: use one of data.supported'
   return unknownOne && rpcError(asked, rpcCodes.unsupportedRevision, text, unknownOne)
 }

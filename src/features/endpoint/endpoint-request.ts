@@ -17,7 +17,6 @@ import type { NameLength } from './listed-names.ts'
 
 export interface EndpointRequest extends EndpointContext {
   readonly message: Message
-  readonly headers: Headers
   /** The caller, at this URL, in this session: it alone may use the ids that were given to it. */
   readonly owner: string
   /** The session that the client sent; '' and nothing offered without one. */

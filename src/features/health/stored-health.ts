@@ -7,6 +7,7 @@ import type { Health } from '../../model/health.ts'
 import { decideOnConnection } from '../../policy/decide.ts'
 import type { StoredConnection } from '../../storage/connections.ts'
 import type { WriterDeps } from '../connections/writer.ts'
+import { noPins } from '../pins/pin-record.ts'
 import { isUsable, type Pins } from '../pins/pins.ts'
 import type { RecordsDeps } from '../records/readable-calls.ts'
 import { healthOf } from './health.ts'
@@ -50,9 +51,7 @@ export async function healthNow(
 ): Promise<Health> {
   const connection = { ...ref, stored }
   const arePinned = stored.privatePart.pins !== undefined && (await pins.settingOf(context, connection)) !== 'off'
-  const { tools, instructions } = arePinned
-    ? await pins.of(context, connection)
-    : { tools: undefined, instructions: undefined }
+  const { tools, instructions } = arePinned ? await pins.of(context, connection) : noPins
   const all = [...(tools?.values() ?? []), ...(instructions === undefined ? [] : [instructions])]
   const hasChanged = all.some((pin) => !isUsable(pin))
   return healthOf(ref, stored, { hasChanged, now: clock.now(), setupUrl: links.urlOf(ref) })

@@ -47,7 +47,7 @@ export interface Seen {
 }
 
 /** A definition that is not accepted. */
-export interface PinChange {
+interface PinChange {
   /** Null for the instructions. */
   readonly tool: string | null
   readonly state: 'changed' | 'added'
@@ -55,7 +55,13 @@ export interface PinChange {
   readonly pin: string
 }
 
-export type PinState = 'accepted' | 'changed' | 'added' | 'removed'
+export interface ChangedPins {
+  readonly pins: PinRecord
+  /** For the audit log, which does not have them yet. */
+  readonly changes: readonly PinChange[]
+}
+
+type PinState = 'accepted' | 'changed' | 'added' | 'removed'
 
 /** Of a definition without a pin: `added`. */
 export function stateOf({ accepted, present }: Pin = { accepted: null, present: '' }): PinState {
@@ -70,14 +76,10 @@ export const noPins: PinRecord = {
 }
 
 /**
- * The pins after this was seen, and the changes that the audit log does not have yet. `mayReport`: whether it has room
- * for another one; a change without is reported when the list is seen again.
+ * The pins after this was seen. `mayReport`: whether the audit log has room for another change; one without is reported
+ * when the list is seen again.
  */
-export function withSeen(
-  before: PinRecord,
-  seen: Seen,
-  mayReport: () => boolean,
-): { readonly pins: PinRecord; readonly changes: PinChange[] } {
+export function withSeen(before: PinRecord, seen: Seen, mayReport: () => boolean): ChangedPins {
   const texts = new Map(before.texts)
   let { tools, instructions } = before
   if (seen.tools !== undefined) {

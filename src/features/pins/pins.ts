@@ -21,10 +21,10 @@ import { decideAgain } from '../../storage/decide-again.ts'
 import { keyOf } from '../../storage/keys.ts'
 import type { Usage } from '../../storage/usage.ts'
 import {
+  type ChangedPins,
   type ConnectionPins,
   noPins,
   type Pin,
-  type PinChange,
   type PinRecord,
   readingPinRecord,
   readingPins,
@@ -148,10 +148,9 @@ export class Pins {
     // others when the server lists them again.
     if (current !== undefined && current.what !== what && !isFirst) return pins
     const mayReport = () => this.#lines.take(connection.namespace) === 0
-    const underWay =
-      current?.what === what
-        ? current
-        : { what, done: this.change(context, connection, (record) => seeing(record, seen, mayReport)) }
+    const seeing = (record: PinRecord) =>
+      reading((record.tools?.size ?? 0) * pinChars, () => withSeen(record, seen, mayReport))
+    const underWay = current?.what === what ? current : { what, done: this.change(context, connection, seeing) }
     this.#underWay.set(key, underWay)
     try {
       return await underWay.done
@@ -172,7 +171,7 @@ export class Pins {
   async change(
     context: RequestContext,
     connection: AuthorizedConnection,
-    make: (before: PinRecord) => Work<Made | undefined>,
+    make: (before: PinRecord) => Work<ChangedPins | undefined>,
     authorize: () => Promise<unknown> = async () => {},
   ): Promise<ConnectionPins> {
     const { store, quota, audit } = this.#deps
@@ -231,12 +230,6 @@ export class Pins {
   }
 }
 
-interface Made {
-  readonly pins: PinRecord
-  /** For the audit log. */
-  readonly changes: readonly PinChange[]
-}
-
 /** Hashed piece by piece: the names and hashes of a long list have a megabyte. */
 function hashOfSeen({ tools, instructions }: Seen): string {
   const hasher = new Bun.CryptoHasher('sha256')
@@ -245,11 +238,6 @@ function hashOfSeen({ tools, instructions }: Seen): string {
 }
 
 const nameOf = ({ namespace, connectionId }: ConnectionRef) => `${namespace}/${connectionId}`
-
-/** As `withSeen`, as work in steps. */
-function* seeing(before: PinRecord, seen: Seen, mayReport: () => boolean): Work<Made> {
-  return yield* reading((before.tools?.size ?? 0) * pinChars, () => withSeen(before, seen, mayReport))
-}
 
 /**
  * How pins have changed: `kept` if the next request depends on it, because a definition is accepted for the first time,

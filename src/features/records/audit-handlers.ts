@@ -20,10 +20,8 @@ export const auditHandlers = handlersOf({ listAudit, verifyAudit })
 async function listAudit(deps: RecordsDeps, request: Request): Promise<Response> {
   requireOperator(await deps.authorizer.authenticate(request)) // 401, 429, 403
   const query = readQuery(request.url, ['since', 'until', 'event', 'user', 'limit', 'cursor']) // 400
-  const [since = Number.NEGATIVE_INFINITY, until = Number.POSITIVE_INFINITY] = [
-    readTime(query, 'since'), // 400
-    readTime(query, 'until'), // 400
-  ]
+  const since = readTime(query, 'since') ?? Number.NEGATIVE_INFINITY // 400
+  const until = readTime(query, 'until') ?? Number.POSITIVE_INFINITY // 400
   const event = readWord(query, 'event', auditEvents) // 400
   const user = query.get('user')
   const about = { path: deps.auditPath, query, key: deps.cursorKey }

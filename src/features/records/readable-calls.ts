@@ -17,21 +17,15 @@ export interface RecordsDeps extends SharedParts {
   readonly cursorKey: Buffer
 }
 
-/** The hash of arguments would let others try which arguments somebody called with. */
-const seesArguments = ({ caller: { operator, userId } }: RequestContext, call: RecordedCall): boolean =>
-  operator || call.userId === userId
-
-/** A call as its reader may have it. */
-export function shownCall(context: RequestContext, call: RecordedCall): object {
-  const { args, ...others } = call
-  return shown(seesArguments(context, call) ? call : others)
-}
-
+/** Without the links of the chain, which count the calls of everybody. */
 const shownFields = Object.keys(CallPage.properties.calls.items.properties)
 
-/** Without the links of the chain, which count the calls of everybody. */
-function shown(call: RecordedCall): object {
-  return Object.fromEntries(Object.entries(call).filter(([name]) => shownFields.includes(name)))
+/** A call as its reader may have it. */
+export function shownCall({ caller: { operator, userId } }: RequestContext, call: RecordedCall): object {
+  // The hash of arguments would let others try which arguments somebody called with.
+  const seesArguments = operator || call.userId === userId
+  const isShown = (name: string) => shownFields.includes(name) && (seesArguments || name !== 'args')
+  return Object.fromEntries(Object.entries(call).filter(([name]) => isShown(name)))
 }
 
 const always = Number.NEGATIVE_INFINITY

@@ -43,13 +43,11 @@ export function publishedEntries(
 }
 
 function versionOf({ server, createdAt }: Publishable, before: Uint8Array | undefined, now: string) {
-  const former = before && (JSON.parse(textOf(before)) as PublishedEntry)
-  const hash = Bun.SHA256.hash(JSON.stringify(server), 'base64').slice(0, 22)
+  const stored = before && (JSON.parse(textOf(before)) as PublishedEntry)
   // One of the same name that was made later has versions of its own.
-  const isSame = former?.publishedAt === createdAt
-  const isChanged = !isSame || former?.hash !== hash
-  const changes = isSame && former !== undefined ? former.changes + (isChanged ? 1 : 0) : 0
-  const updatedAt = isSame && former !== undefined ? (isChanged ? now : former.updatedAt) : createdAt
-  const published: PublishedEntry = { hash, changes, publishedAt: createdAt, updatedAt }
-  return { before, isChanged, published }
+  const former = stored?.publishedAt === createdAt ? stored : undefined
+  const hash = Bun.SHA256.hash(JSON.stringify(server), 'base64').slice(0, 22)
+  if (former?.hash === hash) return { before, isChanged: false, published: former }
+  const version = former ? { changes: former.changes + 1, updatedAt: now } : { changes: 0, updatedAt: createdAt }
+  return { before, isChanged: true, published: { hash, publishedAt: createdAt, ...version } }
 }
