@@ -22,28 +22,21 @@ export async function seeKept(
   return pins.see(context, connection, { tools: { list, isComplete: true }, ...said })
 }
 
-/** Kept lists without what the pins of their connections hide. */
-export class AcceptedLists {
-  readonly #pins: Pins
+/** Leaves out of kept lists what the pins of their connection hide. Throws what `Pins.see` throws. */
+export function createAcceptedLists(pins: Pins) {
   /** By the lists with everything. Hashing them takes as long as reading them. */
-  readonly #accepted = new WeakMap<Kept, { readonly pins: string; readonly kept: Kept }>()
-
-  constructor(pins: Pins) {
-    this.#pins = pins
-  }
-
-  /** Throws what `Pins.see` throws. */
-  async of(context: RequestContext, connection: AuthorizedConnection, kept: Kept): Promise<Kept> {
-    if ((await this.#pins.settingOf(context, connection)) !== 'block') return kept
-    let known = await this.#pins.of(context, connection)
+  const accepted = new WeakMap<Kept, { readonly pins: string; readonly kept: Kept }>()
+  return async (context: RequestContext, connection: AuthorizedConnection, kept: Kept): Promise<Kept> => {
+    if ((await pins.settingOf(context, connection)) !== 'block') return kept
+    let known = await pins.of(context, connection)
     // They were read while the pins were off.
-    if (known.tools === undefined) known = await seeKept(this.#pins, context, connection, kept)
-    const former = this.#accepted.get(kept)
+    if (known.tools === undefined) known = await seeKept(pins, context, connection, kept)
+    const former = accepted.get(kept)
     if (former?.pins === known.id) return former.kept
     const hashes = hashesByName(await allowanceOf(context.request).run(hashing(kept, known)))
-    const accepted = acceptedOf(kept, known, hashes)
-    this.#accepted.set(kept, { pins: known.id, kept: accepted })
-    return accepted
+    const made = acceptedOf(kept, known, hashes)
+    accepted.set(kept, { pins: known.id, kept: made })
+    return made
   }
 }
 

@@ -7,7 +7,7 @@ import { namesInPath } from '../../http/path.ts'
 import type { Namespace } from '../../model/organization.ts'
 import type { View } from '../../model/view.ts'
 import type { GatewayDeps } from '../gateway/forward.ts'
-import type { NarrowedCallers } from './narrowed-callers.ts'
+import type { createNarrowing } from './narrowed-callers.ts'
 
 export interface EndpointContext {
   /** The caller, narrowed by the view. */
@@ -18,7 +18,7 @@ export interface EndpointContext {
 
 /** Authenticates and authorizes a request by its path. Throws 401, 429, 404, 403. */
 export async function enterEndpoint(
-  deps: Pick<GatewayDeps, 'authorizer'> & { readonly narrowing: NarrowedCallers },
+  deps: Pick<GatewayDeps, 'authorizer'> & { readonly narrow: ReturnType<typeof createNarrowing> },
   request: Request,
   isRepeated = false,
 ): Promise<EndpointContext> {
@@ -33,7 +33,7 @@ export async function enterEndpoint(
   if (await isGrantedForAnother(context.directory, context.caller.token, madeAtOf(namespace, view)))
     throw unauthorized()
   if (view === undefined) return { context, namespace, view }
-  const narrowed = deps.narrowing.narrow(context, view)
+  const narrowed = deps.narrow(context, view)
   await deps.authorizer.requireNamespace(narrowed, name, 'execute')
   return { context: narrowed, namespace, view }
 }

@@ -1,10 +1,10 @@
 /** The parts that the endpoint of a namespace is made of, besides those of the gateway. */
 
 import type { Every } from '../gateway/open-streams.ts'
-import { JoinedAnswers } from './joined-answers.ts'
+import { createJoinedAnswers } from './joined-answers.ts'
 import { KeptLists, type KeptListsDeps } from './kept-lists.ts'
 import { ListChanges } from './list-changes.ts'
-import { NarrowedCallers } from './narrowed-callers.ts'
+import { createNarrowing } from './narrowed-callers.ts'
 import { ToolIndexes } from './tool-search.ts'
 import { createUnderWay } from './under-way.ts'
 
@@ -23,8 +23,8 @@ export function createEndpointParts(gateway: KeptListsDeps, every: Every, sessio
     ...{ kept, sessionKey },
     underWay: createUnderWay(sessionKey),
     changes: new ListChanges(store, every),
-    answers: new JoinedAnswers(store, kept, clock),
+    joinedAnswer: createJoinedAnswers(store, kept, clock),
     indexes: new ToolIndexes(),
-    narrowing: new NarrowedCallers(),
+    narrow: createNarrowing(),
   }
 }

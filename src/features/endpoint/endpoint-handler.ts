@@ -194,7 +194,7 @@ async function list(
     return yield* listing(kind, joined, { isStateless: asked.message.era === 'stateless', own })
   }
   const make = (all: readonly Shown[]) => allowanceOf(asked.context.request).run(making(all))
-  return answer(asked, await deps.answers.of(asked, kind, () => withShown(deps, asked, make))) // 400, 429
+  return answer(asked, await deps.joinedAnswer(asked, kind, () => withShown(deps, asked, make))) // 400, 429
 }
 
 /** Milliseconds of a greeting, beside those of its connections. Counted against `ownerTimeShare`. Past it: it waits. */

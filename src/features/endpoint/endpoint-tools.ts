@@ -18,12 +18,12 @@ const claimsShownMax = 10
  * than `chosenToolsMax`.
  */
 export async function endpointTools(
-  deps: Pick<EndpointDeps, 'kept' | 'store' | 'narrowing'>,
+  deps: Pick<EndpointDeps, 'kept' | 'store' | 'narrow'>,
   context: RequestContext,
   { namespace, view }: { readonly namespace: string; readonly view?: string | undefined },
 ): Promise<ShownTool[] | undefined> {
   const found = view === undefined ? undefined : await context.directory.view(namespace, view)
-  const narrowed = found === undefined ? context : deps.narrowing.narrow(context, found)
+  const narrowed = found === undefined ? context : deps.narrow(context, found)
   const listed = withLists(deps, narrowed, { namespace, mayAsk: true }, async (shownAt) =>
     allowanceOf(context.request).run(showing(await shownAt(46))),
   ).catch(() => undefined)

@@ -29,37 +29,31 @@ interface Kept {
   readonly result: string
 }
 
-export class JoinedAnswers {
-  readonly #store: Pick<Store, 'get'>
-  readonly #lists: KeptLists
-  readonly #clock: Clock
-  readonly #kept = new LRUCache<string, Kept>({
+export function createJoinedAnswers(
+  store: Pick<Store, 'get'>,
+  lists: Pick<KeptLists, 'changes'>,
+  clock: Pick<Clock, 'monotonic'>,
+) {
+  const answers = new LRUCache<string, Kept>({
     maxSize: answersBytesMax,
     maxEntrySize: answersBytesMax / 4,
     sizeCalculation: ({ result }) => bytesPerCharacter * result.length + 500,
   })
-
-  constructor(store: Pick<Store, 'get'>, lists: KeptLists, clock: Clock) {
-    this.#store = store
-    this.#lists = lists
-    this.#clock = clock
-  }
-
   /** The result of this list, which `make` makes if it must be made. Rejects with what `make` rejects with. */
-  async of(asked: EndpointRequest, kind: ListKind, make: () => Promise<string>): Promise<string> {
+  return async (asked: EndpointRequest, kind: ListKind, make: () => Promise<string>): Promise<string> => {
     const { context, namespace, view, options, message } = asked
     const { directory, caller } = context
     // The versions first: a change while the lists are joined makes the answer an old one.
-    const version = versionText(await this.#store.get(keyOf('connectionsVersion', namespace.namespace)))
-    const versions = `${directory.version} ${version} ${this.#lists.changes}`
+    const version = versionText(await store.get(keyOf('connectionsVersion', namespace.namespace)))
+    const versions = `${directory.version} ${version} ${lists.changes}`
     const what = [credentialIdOf(caller), namespace.namespace, view?.name ?? '', kind, message.era]
     const key = JSON.stringify([...what, options.length, options.hasStatus, options.isSearch])
-    const kept = this.#kept.get(key)
-    if (kept?.versions === versions && this.#clock.monotonic() - kept.at < repeatedMs) return kept.result
-    const at = this.#clock.monotonic()
+    const kept = answers.get(key)
+    if (kept?.versions === versions && clock.monotonic() - kept.at < repeatedMs) return kept.result
+    const at = clock.monotonic()
     // A copy: the parts that it was joined from would keep the lines that they were cut from, of any length.
     const result = Buffer.from(await make()).toString()
-    if (version !== '' && directory.version !== '') this.#kept.set(key, { versions, at, result })
+    if (version !== '' && directory.version !== '') answers.set(key, { versions, at, result })
     return result
   }
 }

@@ -22,7 +22,7 @@ import { within } from '../../within.ts'
 import { inScope } from '../connections/plan.ts'
 import type { GatewayDeps } from '../gateway/forward.ts'
 import type { FirstLists } from '../gateway/pinned-answers.ts'
-import { AcceptedLists, seeKept } from './accepted-lists.ts'
+import { createAcceptedLists, seeKept } from './accepted-lists.ts'
 import { JoinPlaces, largeBytes } from './join-places.ts'
 import { hashOf, KeptMemory, nameOf } from './kept-memory.ts'
 import { type Kept, readingRecord, sizeOf } from './kept-record.ts'
@@ -85,7 +85,7 @@ export class KeptLists implements FirstLists {
   readonly #lastPlaces = new Queue(readsAtOnceMax, readsOfOwnerMax)
   readonly #joins = new JoinPlaces()
   readonly #read: KeptMemory
-  readonly #acceptedLists: AcceptedLists
+  readonly #acceptedOf: ReturnType<typeof createAcceptedLists>
   readonly #lastReads: LastReads
   /** Grows when something changes that the store does not have: a read has failed, or works again. */
   changes = 0
@@ -96,7 +96,7 @@ export class KeptLists implements FirstLists {
     this.#deps = deps
     this.#read = new KeptMemory(deps.store)
     this.#lastReads = new LastReads(deps.clock)
-    this.#acceptedLists = new AcceptedLists(deps.pins)
+    this.#acceptedOf = createAcceptedLists(deps.pins)
   }
 
   /**
@@ -232,16 +232,14 @@ export class KeptLists implements FirstLists {
 
   #accepted(context: RequestContext, listed: readonly ListedConnection[]): Promise<ListedConnection[]> {
     return Promise.all(
-      listed.map(async (one) =>
-        one.kept ? { ...one, kept: await this.#acceptedLists.of(context, one, one.kept) } : one,
-      ),
+      listed.map(async (one) => (one.kept ? { ...one, kept: await this.#acceptedOf(context, one, one.kept) } : one)),
     )
   }
 
   /** Reads the offer of a connection that was read just now, without asking its server; undefined if unknown. */
   async offerOf(context: RequestContext, connection: AuthorizedConnection): Promise<Kept | undefined> {
     const kept = await this.#keptOf(context, connection, hashOf(connection.stored))
-    return kept && this.#acceptedLists.of(context, connection, kept)
+    return kept && this.#acceptedOf(context, connection, kept)
   }
 
   /**

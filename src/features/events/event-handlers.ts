@@ -10,7 +10,7 @@ import { EventStream, holdStream } from '../gateway/event-stream.ts'
 import type { Every, WatchStream } from '../gateway/open-streams.ts'
 import type { HealthDeps } from '../health/stored-health.ts'
 import type { EventLog, EventType, KeptEvent } from './event-log.ts'
-import { VisibleEvents, type Wanted } from './visible-events.ts'
+import { type VisibleEvents, visibleTo, type Wanted } from './visible-events.ts'
 
 /** Contract 22.4: bytes of events that a listener has not taken. Past it: they are dropped, and it gets `gap`. */
 const unreadBytesMax = 2 ** 20
@@ -76,7 +76,7 @@ class Listening {
     this.#deps = deps
     this.#wanted = wanted
     this.#context = context
-    this.#visible = new VisibleEvents(deps, context, wanted)
+    this.#visible = visibleTo(deps, context, wanted)
   }
 
   /** Begins behind the event of this id, or says that some are missing. */
@@ -102,7 +102,7 @@ class Listening {
     // The same directory: nothing that decides has changed.
     if (context.directory === this.#context.directory) return
     this.#context = context
-    this.#visible = new VisibleEvents(this.#deps, context, this.#wanted)
+    this.#visible = visibleTo(this.#deps, context, this.#wanted)
   }
 
   comment(): void {

@@ -20,58 +20,48 @@ export interface Wanted {
   readonly types: ReadonlySet<EventType>
 }
 
-/** The events that a listener may see, as its rights are at one moment. */
-export class VisibleEvents {
-  readonly #deps: HealthDeps
-  readonly #context: RequestContext
-  readonly #wanted: Wanted
-  readonly #isOperator: boolean
-  readonly #isNamed: (namespace: string) => boolean
-  readonly #closed = new Set<string>()
+export type VisibleEvents = ReturnType<typeof visibleTo>
 
-  constructor(deps: HealthDeps, context: RequestContext, wanted: Wanted) {
-    const { caller } = context
-    this.#deps = deps
-    this.#context = context
-    this.#wanted = wanted
-    this.#isOperator = caller.operator && caller.token === undefined && caller.organizationId === undefined
-    this.#isNamed = namespaceFilter(caller.blocks)
-  }
+/** The events that a listener may see, as its rights are at one moment. */
+export function visibleTo(deps: HealthDeps, context: RequestContext, { namespace: only, types }: Wanted) {
+  const { store } = deps
+  const { caller, directory } = context
+  const isOperator = caller.operator && caller.token === undefined && caller.organizationId === undefined
+  const isNamed = namespaceFilter(caller.blocks)
+  const closed = new Set<string>()
 
   /**
    * Whether it is known without waiting that the listener sees nothing of the event. Such an event takes no room among
    * those that wait: others may cause thousands in a second.
    */
-  isHidden({ happening }: KeptEvent): boolean {
-    const { namespace, types } = this.#wanted
+  function isHidden({ happening }: KeptEvent): boolean {
     if (!types.has(happening.type)) return true
-    if (happening.type === 'audit') return !this.#isOperator || namespace !== undefined
+    if (happening.type === 'audit') return !isOperator || only !== undefined
     const of = placeOf(happening)
-    if ((namespace ?? of.namespace) !== of.namespace) return true
-    return this.#closed.has(of.namespace) && of.userId !== this.#context.caller.userId
+    if ((only ?? of.namespace) !== of.namespace) return true
+    return closed.has(of.namespace) && of.userId !== caller.userId
   }
 
   /** The bytes that the listener gets of the event; undefined if none. */
-  async bytesOf(event: KeptEvent): Promise<Uint8Array | undefined> {
+  async function bytesOf(event: KeptEvent): Promise<Uint8Array | undefined> {
     const { happening } = event
-    if (this.isHidden(event)) return undefined
+    if (isHidden(event)) return undefined
     if (happening.type === 'audit') return event.written(happening.entry)
-    if (!this.#isOperator) await this.#lookAt(placeOf(happening).namespace)
+    if (!isOperator) await lookAt(placeOf(happening).namespace)
     if (happening.type === 'connection') {
-      const health = await this.#healthFor(happening.ref, event.time)
+      const health = await healthFor(happening.ref, event.time)
       return health && event.written(health)
     }
     if (happening.type === 'client') {
-      return (await this.#mayRead(event, happening.client)) ? event.written(happening.client) : undefined
+      return (await mayRead(event, happening.client)) ? event.written(happening.client) : undefined
     }
     const call = { ...happening.call, event: 'call', time: new Date(event.time).toISOString() }
-    return (await this.#mayRead(event, call)) ? event.written(shownCall(this.#context, call)) : undefined
+    return (await mayRead(event, call)) ? event.written(shownCall(context, call)) : undefined
   }
 
   /** Made for each event: the connection that it looks up may be otherwise by the next one. */
-  #mayRead(event: KeptEvent, call: RecordedCall) {
-    const { store } = this.#deps
-    const isReadable = readableCalls(this.#deps, this.#context, async (namespace, connectionId) => {
+  function mayRead(event: KeptEvent, call: RecordedCall) {
+    const isReadable = readableCalls(deps, context, async (namespace, connectionId) => {
       const version = versionText(await store.get(keyOf('connectionsVersion', namespace)))
       return event.connection(version, () => findConnection(store, namespace, connectionId))
     })
@@ -79,29 +69,29 @@ export class VisibleEvents {
   }
 
   /** Remembers a namespace without access. One that does not exist may be made any moment. */
-  async #lookAt(name: string): Promise<void> {
-    const exists = (await this.#context.directory.namespace(name)) !== undefined
-    if (!exists || (await namespaceOf(this.#context, name)) !== undefined) return
-    if (this.#closed.size >= closedNamespacesMax) this.#closed.clear()
-    this.#closed.add(name)
+  async function lookAt(name: string): Promise<void> {
+    const exists = (await directory.namespace(name)) !== undefined
+    if (!exists || (await namespaceOf(context, name)) !== undefined) return
+    if (closed.size >= closedNamespacesMax) closed.clear()
+    closed.add(name)
   }
 
-  async #healthFor(ref: ConnectionRef, time: number): Promise<object | undefined> {
+  async function healthFor(ref: ConnectionRef, time: number): Promise<object | undefined> {
     const { namespace, connectionId } = ref
-    if (!this.#isNamed(namespace)) return undefined
-    const owned = await namespaceOf(this.#context, namespace)
-    if (owned === undefined) return undefined
+    if (!isNamed(namespace)) return undefined
+    const owned = await namespaceOf(context, namespace)
     // It happened in an earlier namespace of this name.
-    if (Date.parse(createdAtOf(owned)) > time) return undefined
-    const [health] = await healthOfAll(this.#deps, this.#context, [ref])
+    if (owned === undefined || Date.parse(createdAtOf(owned)) > time) return undefined
+    const [health] = await healthOfAll(deps, context, [ref])
     if (health !== undefined) return { namespace, ...health }
     // It is gone, or the caller may not read it. Of one that is gone nobody knows the metadata any more.
-    const { caller } = this.#context
     const access = { namespace, resource: 'connections', operation: 'read', metadata: 'narrowed' } as const
     if (caller.metadataFingerprint !== '' || !decide(caller.blocks, access).allowed) return undefined
-    const stored = await findConnection(this.#deps.store, namespace, connectionId)
+    const stored = await findConnection(store, namespace, connectionId)
     return stored === undefined ? { ...ref, level: 'off', summary: 'Deleted', since: null, action: null } : undefined
   }
+
+  return { isHidden, bytesOf }
 }
 
 /** Where something happened, and by whom if it is a call or a client. */

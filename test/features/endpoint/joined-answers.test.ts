@@ -2,14 +2,14 @@
 
 import { heapStats } from 'bun:jsc'
 import { expect, test } from 'bun:test'
-import { JoinedAnswers } from '../../../src/features/endpoint/joined-answers.ts'
+import { createJoinedAnswers } from '../../../src/features/endpoint/joined-answers.ts'
 import { clockOf } from '../../support/clock.ts'
 
 test('an answer that is kept does not keep the lines that its parts were cut from', async () => {
   const store = { get: async () => Buffer.from('a version of 16 bytes') }
-  const answers = new JoinedAnswers(
+  const answerOf = createJoinedAnswers(
     store,
-    { changes: 0 } as never,
+    { changes: 0 },
     clockOf(() => 0),
   )
   const of = (index: number) => {
@@ -17,7 +17,7 @@ test('an answer that is kept does not keep the lines that its parts were cut fro
     const context = { directory: { version: '1' }, caller }
     const asked = { context, namespace: { namespace: 'ada' }, message: { era: 'handshake' }, options: { length: 64 } }
     const line = `${index}${'x'.repeat(2 ** 21)}${index},"description":"of this tool"}`
-    return answers.of(asked as never, 'tools', async () => `{"name":"one"${line.slice(-3000)}`)
+    return answerOf(asked as never, 'tools', async () => `{"name":"one"${line.slice(-3000)}`)
   }
   const used = () => heapStats().heapSize + heapStats().extraMemorySize
   const results: string[] = []

@@ -9,7 +9,7 @@ import {
   eventListenersOfKeyMax,
   KeptEvent,
 } from '../../../src/features/events/event-log.ts'
-import { VisibleEvents } from '../../../src/features/events/visible-events.ts'
+import { visibleTo } from '../../../src/features/events/visible-events.ts'
 import type { CallRecord } from '../../../src/model/recorded-call.ts'
 import { CallLog } from '../../../src/ops/call-log.ts'
 import { mintToken } from '../../api/cases.ts'
@@ -326,7 +326,7 @@ test('an event that a listener surely sees nothing of does not wait to be looked
   }
   const caller = { userId: 'jonas', keyId: 'k', operator: false, blocks: [], metadataFingerprint: '', token: undefined }
   const wanted = { namespace: undefined, types: new Set(['call', 'audit'] as const) }
-  const visible = new VisibleEvents({} as never, { caller, directory } as never, wanted)
+  const visible = visibleTo({} as never, { caller, directory } as never, wanted)
   const callBy = (userId: string, namespace: string) =>
     new KeptEvent(Date.parse('2026-01-02'), { type: 'call', call: { userId, namespace } as CallRecord })
   expect(visible.isHidden(new KeptEvent(0, { type: 'audit', entry: {} }))).toBe(true)
