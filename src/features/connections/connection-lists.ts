@@ -90,10 +90,7 @@ export function createConnectionLists(store: Store, cursorKey: Buffer) {
   }
 
   return {
-    /**
-     * `metadataFingerprint`: the metadata constraints of the scope's blocks, as text (`Caller` in authenticate.ts).
-     * Throws `invalid_request` for an invalid cursor.
-     */
+    /** `metadataFingerprint`: of the scope's blocks (`Caller` in authenticate.ts). Throws `invalid_request`. */
     prepare: (scope: RowScope, query: ListQuery, metadataFingerprint: string) =>
       prepareList(cursorKey, scope, query, metadataFingerprint),
     /** Reads a page from the store, in slices. Rejects as `Slices.next`. */

@@ -7,10 +7,7 @@
 
 import { seal } from '../../auth/secrets.ts'
 
-/**
- * A cursor, which `openText` opens. `binding`: the namespace and filters in canonical form, which later requests must
- * repeat. `from` is ASCII.
- */
+/** Opened by `openText`. `binding`: the namespace and filters, which later requests repeat. `from` is ASCII. */
 export function sealCursor(key: Buffer, binding: string, from: string): string {
   // A keyed hash. A fixed-length key as prefix and a truncated result make plain SHA-256 safe for this.
   const nonce = (Bun.SHA256.hash(`${key.toString('hex')}${binding}\0${from}`) as Uint8Array).subarray(0, 12)

@@ -1,7 +1,4 @@
-/**
- * Checks a create or replace request beyond its JSON Schema, and assembles the resulting record. Reads the directory;
- * writes nothing.
- */
+/** Checks a write beyond its JSON Schema, and assembles the record. Reads the directory; writes nothing. */
 
 import type { RequestContext } from '../../auth/authorizer.ts'
 import {
@@ -67,10 +64,7 @@ export function readWrite(body: unknown): ConnectionWrite {
   return body
 }
 
-/**
- * The registered server of this name. Throws `invalid_request` if it does not exist or the caller's token does not
- * allow its namespace, with the same message for both.
- */
+/** Throws the same `invalid_request` if there is no such server, and if the token does not allow its namespace. */
 export async function readServer({ caller, directory, request }: RequestContext, name: string): Promise<ServerDetail> {
   const namespace = namespaceOf(name)
   const isAllowed = caller.blocks.every(({ namespaces }) => namespaces === undefined || namespaces.includes(namespace))
@@ -199,10 +193,7 @@ export function draftChange(
   }
 }
 
-/**
- * Without tokens, which were another client's, or would contradict an authorization header of the connection. Links and
- * sign-ins of before are void.
- */
+/** Without tokens, which were another client's or contradict a header. Links and sign-ins of before are void. */
 function signedOut(privatePart: ConnectionPrivate, keepsClient: boolean): ConnectionPrivate {
   const { oauth, ...rest } = withoutTokens(privatePart)
   return keepsClient && oauth !== undefined ? { ...rest, oauth } : rest

@@ -1,7 +1,4 @@
-/**
- * The query parameters of `GET /connect/{namespace}`: filters, limit and cursor (specification 4.2; contract, 5.2 to
- * 5.4).
- */
+/** The query of `GET /connect/{namespace}`: filters, limit and cursor (specification 4.2; contract, 5.2 to 5.4). */
 
 import { invalidRequest } from '../../errors.ts'
 import { readInteger, readQuery, unknownParameter } from '../../http/query.ts'

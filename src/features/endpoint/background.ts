@@ -13,10 +13,7 @@ export interface Background {
   readonly signal?: AbortSignal
 }
 
-/**
- * Runs `work` with a request and an allowance of its own, which end with it: not when the caller's request is answered,
- * or its client has gone. Throws what `work` throws, and 429.
- */
+/** Runs `work` with a request and an allowance of its own, which end with it. Throws what `work` throws, and 429. */
 export async function inBackground<T>(
   { fairness, sockets }: Pick<GatewayDeps, 'fairness' | 'sockets'>,
   context: RequestContext,

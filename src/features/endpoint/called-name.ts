@@ -1,6 +1,4 @@
-/**
- * Finds what a client's name, URI or reference means: one connection, and the connection's own name (contract, 20.2).
- */
+/** Finds what a client's name or URI means: a connection, and the connection's own name for it (contract, 20.2). */
 
 import { isFresh } from '../../auth/authorizer.ts'
 import { PlatformError } from '../../errors.ts'
@@ -20,10 +18,7 @@ import type { ListedDefinition } from './rendered-offer.ts'
 
 type Path = NonNullable<Target['named']>['path']
 
-/**
- * The tool or prompt of a name; undefined if the caller sees none, and an answer for a bare name that several have.
- * Throws 400, 429.
- */
+/** The tool or prompt of a name; undefined if the caller sees none, an answer if several have it. Throws 400, 429. */
 export async function targetOfName(
   deps: EndpointDeps,
   asked: EndpointRequest,

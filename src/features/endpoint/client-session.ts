@@ -1,7 +1,4 @@
-/**
- * The session of a client with the endpoint of a namespace: its id holds what the client offers, sealed (contract,
- * 20.8).
- */
+/** A client's session with the endpoint: its id holds what the client offers, sealed (contract, 20.8). */
 
 import { randomBytes } from 'node:crypto'
 import { credentialIdOf } from '../../auth/authenticate.ts'

@@ -141,10 +141,7 @@ function metaFor(message: Message, era: Message['era']): string | undefined {
   return JSON.stringify({ ..._meta, [capabilitiesKey]: passedCapabilities(_meta[capabilitiesKey]) })
 }
 
-/**
- * The client's headers that are forwarded. Those that name a session are the server's own, and those that repeat the
- * body are ours: the body is another by now.
- */
+/** The client's forwarded headers: none that names a session, or repeats the body, which is another by now. */
 function clientHeaders({ request: { headers } }: RequestContext): Headers {
   const made = new Headers()
   for (const name of headers.keys())

@@ -1,6 +1,4 @@
-/**
- * `POST /connect/{namespace}/mcp`: all connections of a namespace that the caller sees, as one server (contract, 20).
- */
+/** `POST /connect/{namespace}/mcp`: all connections that the caller sees, as one server (contract, 20). */
 
 import { isFresh } from '../../auth/authorizer.ts'
 import { invalidRequest } from '../../errors.ts'
@@ -141,10 +139,7 @@ async function callTool(deps: EndpointDeps, asked: EndpointRequest, name: string
   return found instanceof Response ? found : sendCall(deps, found.asked, found.target)
 }
 
-/**
- * The connection that another request names; undefined for one that names none. An answer if the name is unknown, or
- * missing.
- */
+/** The connection that another request names, if it names one; an answer if the name is unknown, or missing. */
 async function targetOf(
   deps: EndpointDeps,
   asked: EndpointRequest,

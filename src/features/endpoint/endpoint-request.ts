@@ -107,10 +107,7 @@ function resultText(asked: EndpointRequest, result: object): string {
 /** A notification, or a reply that nobody waits for. */
 export const accepted = () => new Response(null, { status: 202, headers: { 'cache-control': 'no-store' } })
 
-/**
- * A JSON-RPC error with status 200; 404 for a method that the platform does not know in revision 2026-07-28, and 400
- * for a revision that it does not speak.
- */
+/** A JSON-RPC error: status 200, but 404 for a method unknown in 2026-07-28, and 400 for an unknown revision. */
 export function rpcError({ message }: EndpointRequest, code: number, text: string, data?: unknown): Response {
   const isMissing = code === rpcCodes.methodNotFound && message.era === 'stateless'
   const status = isMissing ? 404 : code === rpcCodes.unsupportedRevision ? 400 : 200

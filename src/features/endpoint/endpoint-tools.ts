@@ -13,10 +13,7 @@ import type { ListedDefinition } from './rendered-offer.ts'
 /** Different claims about one name. Past it: the ids of the connections alone. */
 const claimsShownMax = 10
 
-/**
- * Each by its own name, under which the rules know it. Undefined if they cannot be listed in time, and if they are more
- * than `chosenToolsMax`.
- */
+/** Each by its own name, as the rules know it. Undefined if listing takes too long, or past `chosenToolsMax`. */
 export async function endpointTools(
   deps: Pick<EndpointDeps, 'kept' | 'store' | 'narrow'>,
   context: RequestContext,

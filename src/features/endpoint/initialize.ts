@@ -27,10 +27,7 @@ export function initializeResult(asked: EndpointRequest, listed: readonly Listed
   return { protocolVersion: isKnown ? protocolVersion : newestHandshake, ...said, serverInfo: serverInfo(asked) }
 }
 
-/**
- * The text of the view or namespace, a line about connections that are not available, and the instructions of all
- * connections.
- */
+/** The text of the view or namespace, a line about what is not available, and the instructions of connections. */
 export function joinedInstructions(own: string, listed: readonly ListedConnection[]): string {
   const away = listed.flatMap(({ connectionId, problem }) => (problem ? [`${connectionId} (${problem.error})`] : []))
   const line = away.length === 0 ? [] : [cutTo(unavailableBytesMax, `Not available now: ${away.join(', ')}`)]

@@ -36,10 +36,7 @@ interface ListsOf {
   readonly called?: string | undefined
 }
 
-/**
- * Passes the connections that the caller sees to `use`, each with what it offers to this caller, under names of the
- * length that `use` wants. Throws 400, 429, and what `use` throws.
- */
+/** Passes the connections that the caller sees to `use`, each with what it offers. Throws 400, 429, and as `use`. */
 export async function withLists<T>(
   { kept, store }: { readonly kept: KeptLists; readonly store: Store },
   context: RequestContext,

@@ -242,10 +242,7 @@ export class KeptLists implements FirstLists {
     return kept && this.#acceptedOf(context, connection, kept)
   }
 
-  /**
-   * Reads kept lists again that do not show these tools, or the instructions of this hash. Resolves as soon as an
-   * answer would not wait any more.
-   */
+  /** Reads kept lists again that lack these tools or instructions, until no answer would wait any more. */
   async readWithout(
     context: RequestContext,
     connection: AuthorizedConnection,

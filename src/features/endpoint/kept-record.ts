@@ -13,9 +13,7 @@ export type Offer = { readonly [Kind in ListKind]: readonly string[] } & {
   /** The revisions that the server speaks. */
   readonly era: Message['era']
   readonly instructions?: string
-  /**
-   * The hash of all of them, for pins: `instructions` may be cut. Null for none; left out if the greeting is unknown.
-   */
+  /** The hash of all of them, uncut, for pins. Null for none; left out if the greeting is unknown. */
   readonly instructionsHash?: string | null
 }
 

@@ -90,10 +90,7 @@ export class ListChanges {
     this.#every = every
   }
 
-  /**
-   * Listens until the function that this returns is called. Throws 429 if the key or the owner has too many, and what
-   * `look` throws.
-   */
+  /** Listens until the function that this returns is called. Throws 429, and what `look` throws. */
   async listen(listener: Listener): Promise<() => void> {
     const { holder } = listener
     const ofKey = this.#listeners.values().filter((one) => one.holder.keyId === holder.keyId)

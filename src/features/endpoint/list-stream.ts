@@ -1,6 +1,4 @@
-/**
- * Streams of list changes: `GET` in the handshake era, `subscriptions/listen` in revision 2026-07-28 (contract, 20.6).
- */
+/** Streams of list changes: `GET` in the handshake era, `subscriptions/listen` in 2026-07-28 (contract, 20.6). */
 
 import { credentialIdOf } from '../../auth/authenticate.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'

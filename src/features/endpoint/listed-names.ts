@@ -36,10 +36,7 @@ export function mayHaveName(connectionId: string, listed: string): boolean {
   return readable.startsWith(start) || start.startsWith(readable)
 }
 
-/**
- * A name that a client calls. `listed`: it means what the caller's list shows under it. `joined`: it holds the id and
- * the connection's own name. `bare`: it holds no id.
- */
+/** `listed`: as the caller's list shows it. `joined`: an id and the connection's own name. `bare`: without an id. */
 export type CalledName =
   | { readonly kind: 'listed' }
   | { readonly kind: 'joined'; readonly connectionId: string; readonly own: string }

@@ -1,7 +1,4 @@
-/**
- * `GET /connect/{namespace}/.tools` (contract, 20.11): the tools of all connections that the caller sees, over plain
- * HTTP.
- */
+/** `GET /connect/{namespace}/.tools` (contract, 20.11): the tools of all connections, over plain HTTP. */
 
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'

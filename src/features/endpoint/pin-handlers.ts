@@ -1,6 +1,4 @@
-/**
- * `/connect/{namespace}/{connectionId}/.pins`: which definitions are accepted, and accepting others (contract, 20.12).
- */
+/** `/connect/{namespace}/{connectionId}/.pins`: shows and accepts definitions (contract, 20.12). */
 
 import { auditedCaller } from '../../auth/authenticate.ts'
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'

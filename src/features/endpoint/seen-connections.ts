@@ -27,10 +27,7 @@ export async function seenConnections(
 /** Ids that are looked through for a listed name. Past it: as for `joinedConnectionsMax`. */
 const lookedThroughMax = 1000
 
-/**
- * Those whose tools and prompts may have this listed name (`mayHaveName`). Undefined if the caller sees too many to look
- * them through. Rejects as `Slices.next`.
- */
+/** Those that may have this listed name. Undefined if the caller sees too many. Rejects as `Slices.next`. */
 export async function connectionsNamedIn(
   store: Store,
   context: RequestContext,

@@ -71,10 +71,7 @@ const findingsCharacterCost = 3
 /** All findings, in the order in which a response lists them. */
 const order = ['hidden-characters', 'mixed-script', ...signs.map(([finding]) => finding), 'other-tool'] as const
 
-/**
- * As work in steps. `text`: the texts of a definition, or instructions. `others`: telling names of tools of other
- * connections.
- */
+/** As work in steps. `others`: telling names of tools of other connections. */
 export function* findingsIn(text: string, others = nothing): Generator<number, PinFinding[]> {
   const found = new Set<PinFinding>()
   for (let at = 0; at === 0 || at < text.length; at += searchedPerStep) {

@@ -31,10 +31,7 @@ export function hashOf(text: string): string {
   return Bun.SHA256.hash(text, 'hex')
 }
 
-/**
- * The hash of each name. A name that stands twice has that of all its definitions, unless they are equal: its client
- * may take any of them.
- */
+/** Hashes by name. A name with several definitions has the hash of all: its client may take any of them. */
 export function hashesByName(seen: readonly SeenDefinition[]): Map<string, string> {
   const all = new Map<string, string>()
   const twice = new Map<string, Set<string>>()

@@ -208,10 +208,7 @@ export class Pins {
     return pins
   }
 
-  /**
-   * Writes to the audit log, once for each, that a list or greeting with this hash could not be read, so that nobody
-   * knows whether its definitions are those that were accepted.
-   */
+  /** Writes to the audit log, once for each hash, that nobody knows whether a list or greeting is the accepted one. */
   async noteUnreadable({ namespace, connectionId }: ConnectionRef, hash: string): Promise<void> {
     const ref = { namespace, connectionId }
     const key = `${nameOf(ref)}\0unreadable ${hash}`
