@@ -1,13 +1,14 @@
 /** The caller at the endpoint of a namespace or a view, narrowed by the view (contract, 20.1 and 20.10). */
 
+import type { Caller } from '../../auth/authenticate.ts'
 import { namespaceOf, type RequestContext } from '../../auth/authorizer.ts'
+import type { DirectoryView } from '../../auth/directory.ts'
 import { isGrantedForAnother, madeAtOf } from '../../auth/grants.ts'
 import { notFound, unauthorized } from '../../errors.ts'
 import { namesInPath } from '../../http/path.ts'
 import type { Namespace } from '../../model/organization.ts'
 import type { View } from '../../model/view.ts'
 import type { GatewayDeps } from '../gateway/forward.ts'
-import type { createNarrowing } from './narrowed-callers.ts'
 
 export interface EndpointContext {
   /** The caller, narrowed by the view. */
@@ -36,4 +37,20 @@ export async function enterEndpoint(
   const narrowed = deps.narrow(context, view)
   await deps.authorizer.requireNamespace(narrowed, name, 'execute')
   return { context: narrowed, namespace, view }
+}
+
+/**
+ * Narrows a context as if its caller had minted a token with the view's policy. Each caller stays the same object while
+ * it uses one view: the fast lane knows a decision by the object of its caller (`fast-lane/admissions.ts`). Only the
+ * last one is kept: thousands of callers may use hundreds of views.
+ */
+export function createNarrowing() {
+  const last = new WeakMap<Caller, { readonly view: DirectoryView; readonly caller: Caller }>()
+  return (context: RequestContext, view: DirectoryView): RequestContext => {
+    const kept = last.get(context.caller)
+    if (kept?.view === view) return { ...context, caller: kept.caller }
+    const caller = { ...context.caller, blocks: [...context.caller.blocks, ...view.blocks] }
+    last.set(context.caller, { view, caller })
+    return { ...context, caller }
+  }
 }

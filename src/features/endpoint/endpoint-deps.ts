@@ -1,10 +1,10 @@
 /** The parts that the endpoint of a namespace is made of, besides those of the gateway. */
 
 import type { Every } from '../gateway/open-streams.ts'
+import { createNarrowing } from './endpoint-context.ts'
 import { createJoinedAnswers } from './joined-answers.ts'
 import { KeptLists, type KeptListsDeps } from './kept-lists.ts'
 import { ListChanges } from './list-changes.ts'
-import { createNarrowing } from './narrowed-callers.ts'
 import { ToolIndexes } from './tool-search.ts'
 import { createUnderWay } from './under-way.ts'
 

@@ -24,9 +24,9 @@ import type { GatewayDeps } from '../gateway/forward.ts'
 import type { FirstLists } from '../gateway/pinned-answers.ts'
 import { createAcceptedLists, seeKept } from './accepted-lists.ts'
 import { JoinPlaces, largeBytes } from './join-places.ts'
-import { hashOf, KeptMemory, nameOf } from './kept-memory.ts'
+import { createKeptMemory, hashOf, type KeptMemory, nameOf } from './kept-memory.ts'
 import { type Kept, readingRecord, sizeOf } from './kept-record.ts'
-import { LastReads } from './last-reads.ts'
+import { createLastReads } from './last-reads.ts'
 import {
   fitting,
   type ListProblem,
@@ -86,7 +86,7 @@ export class KeptLists implements FirstLists {
   readonly #joins = new JoinPlaces()
   readonly #read: KeptMemory
   readonly #acceptedOf: ReturnType<typeof createAcceptedLists>
-  readonly #lastReads: LastReads
+  readonly #lastReads: ReturnType<typeof createLastReads>
   /** Grows when something changes that the store does not have: a read has failed, or works again. */
   changes = 0
   /** Reads in progress, by what is asked. */
@@ -94,8 +94,8 @@ export class KeptLists implements FirstLists {
 
   constructor(deps: KeptListsDeps) {
     this.#deps = deps
-    this.#read = new KeptMemory(deps.store)
-    this.#lastReads = new LastReads(deps.clock)
+    this.#read = createKeptMemory(deps.store)
+    this.#lastReads = createLastReads(deps.clock)
     this.#acceptedOf = createAcceptedLists(deps.pins)
   }
 

@@ -18,9 +18,10 @@ const keptDefinitionBytes = 300
 const parsedBytesPerByte = 2
 const definitionBytes = 100
 
-export class KeptMemory {
-  readonly #store: Pick<Store, 'get'>
-  readonly #read = new LRUCache<string, Kept>({
+export type KeptMemory = ReturnType<typeof createKeptMemory>
+
+export function createKeptMemory(store: Pick<Store, 'get'>) {
+  const read = new LRUCache<string, Kept>({
     maxSize: readBytesMax,
     sizeCalculation: ({ lists }) =>
       1000 +
@@ -28,38 +29,29 @@ export class KeptMemory {
         .flat()
         .reduce((sum, { own, rest }) => sum + bytesPerCharacter * (rest.length + own.length) + keptDefinitionBytes, 0),
   })
-
-  constructor(store: Pick<Store, 'get'>) {
-    this.#store = store
-  }
-
-  get(ref: ConnectionRef): Kept | undefined {
-    return this.#read.get(nameOf(ref))
-  }
-
-  set(ref: ConnectionRef, kept: Kept): void {
-    this.#read.set(nameOf(ref), kept)
-  }
-
-  /** The lists that are kept in the store, in the memory and time of the request's owner. Rejects with 429. */
-  async of(
-    request: Request,
-    ref: ConnectionRef,
-    { id, bytes, definitions }: NonNullable<ConnectionPrivate['list']>,
-  ): Promise<Kept | undefined> {
-    const known = () => {
-      const kept = this.get(ref)
-      return kept?.id === id ? kept : undefined
-    }
-    const kept = known()
-    if (kept !== undefined) return kept
-    const parsedBytes = parsedBytesPerByte * bytes + definitionBytes * definitions
-    // Requests of one owner read one after the other, and the first may have read it for all.
-    const read = async () =>
-      known() === undefined ? this.#store.get(keyOf('keptList', ref.namespace, ref.connectionId)) : undefined
-    const parsed = await allowanceOf(request).parseRecord({ bytes, parsedBytes }, read, readingRecord)
-    if (parsed !== undefined) this.set(ref, parsed)
-    return parsed ?? known()
+  return {
+    get: (ref: ConnectionRef) => read.get(nameOf(ref)),
+    set: (ref: ConnectionRef, kept: Kept) => void read.set(nameOf(ref), kept),
+    /** The lists that are kept in the store, in the memory and time of the request's owner. Rejects with 429. */
+    async of(
+      request: Request,
+      ref: ConnectionRef,
+      { id, bytes, definitions }: NonNullable<ConnectionPrivate['list']>,
+    ): Promise<Kept | undefined> {
+      const known = () => {
+        const kept = read.get(nameOf(ref))
+        return kept?.id === id ? kept : undefined
+      }
+      const kept = known()
+      if (kept !== undefined) return kept
+      const parsedBytes = parsedBytesPerByte * bytes + definitionBytes * definitions
+      // Requests of one owner read one after the other, and the first may have read it for all.
+      const ifUnknown = async () =>
+        known() === undefined ? store.get(keyOf('keptList', ref.namespace, ref.connectionId)) : undefined
+      const parsed = await allowanceOf(request).parseRecord({ bytes, parsedBytes }, ifUnknown, readingRecord)
+      if (parsed !== undefined) read.set(nameOf(ref), parsed)
+      return parsed ?? known()
+    },
   }
 }
 

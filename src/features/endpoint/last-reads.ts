@@ -20,37 +20,31 @@ interface LastRead {
 }
 
 /** By the names of connections. */
-export class LastReads {
-  readonly #clock: Pick<Clock, 'monotonic'>
-  readonly #reads = new LRUCache<string, LastRead>({ max: readsKnownMax })
-
-  constructor(clock: Pick<Clock, 'monotonic'>) {
-    this.#clock = clock
-  }
-
-  /** The last read, and milliseconds since then; undefined if none is known. */
-  of(name: string): (LastRead & { readonly age: number }) | undefined {
-    const last = this.#reads.get(name)
-    return last && { ...last, age: this.#clock.monotonic() - last.at }
-  }
-
-  note(name: string, of: string, problem: ListProblem | undefined): void {
-    this.#reads.set(name, { of, at: this.#clock.monotonic(), problem })
-  }
-
-  /** Calls `read`, once for all changes that a server tells of within a second of the last read: when that is over. */
-  noteChanged(name: string, read: () => void): void {
-    const last = this.#reads.get(name)
-    const rest = last === undefined ? 0 : last.at + changedRestMs - this.#clock.monotonic()
-    if (last === undefined || rest <= 0) {
-      read()
-      return
-    }
-    if (last.isOutdated === true) return
-    this.#reads.set(name, { ...last, isOutdated: true })
-    const ifOutdated = () => {
-      if (this.#reads.get(name)?.isOutdated === true) read()
-    }
-    setTimeout(ifOutdated, rest).unref()
+export function createLastReads(clock: Pick<Clock, 'monotonic'>) {
+  const reads = new LRUCache<string, LastRead>({ max: readsKnownMax })
+  return {
+    /** The last read, and milliseconds since then; undefined if none is known. */
+    of(name: string): (LastRead & { readonly age: number }) | undefined {
+      const last = reads.get(name)
+      return last && { ...last, age: clock.monotonic() - last.at }
+    },
+    note(name: string, of: string, problem: ListProblem | undefined): void {
+      reads.set(name, { of, at: clock.monotonic(), problem })
+    },
+    /** Calls `read`, once for all changes that a server tells of within a second of the last read: when it is over. */
+    noteChanged(name: string, read: () => void): void {
+      const last = reads.get(name)
+      const rest = last === undefined ? 0 : last.at + changedRestMs - clock.monotonic()
+      if (last === undefined || rest <= 0) {
+        read()
+        return
+      }
+      if (last.isOutdated === true) return
+      reads.set(name, { ...last, isOutdated: true })
+      const ifOutdated = () => {
+        if (reads.get(name)?.isOutdated === true) read()
+      }
+      setTimeout(ifOutdated, rest).unref()
+    },
   }
 }

@@ -10,7 +10,7 @@ import { EventStream, holdStream } from '../gateway/event-stream.ts'
 import type { Every, WatchStream } from '../gateway/open-streams.ts'
 import type { HealthDeps } from '../health/stored-health.ts'
 import type { EventLog, EventType, KeptEvent } from './event-log.ts'
-import { type VisibleEvents, visibleTo, type Wanted } from './visible-events.ts'
+import { visibleTo, type Wanted } from './visible-events.ts'
 
 /** Contract 22.4: bytes of events that a listener has not taken. Past it: they are dropped, and it gets `gap`. */
 const unreadBytesMax = 2 ** 20
@@ -44,7 +44,7 @@ async function listenEvents(deps: EventDeps, request: Request): Promise<Response
   if (!wanted.every((type) => types.includes(type)))
     throw invalidRequest(`types: must be one or more of ${types.join(', ')}, with commas between them`)
   using held = holdStream(deps, context) // 429
-  const listener = new Listening(deps, context, { namespace: query.get('namespace'), types: new Set(wanted) })
+  const listener = createListener(deps, context, { namespace: query.get('namespace'), types: new Set(wanted) })
   held.defer(events.listen(context.caller, (event) => listener.hear(event))) // 429
   held.defer(every(commentMs, () => listener.comment()))
   held.defer(
@@ -59,86 +59,81 @@ async function listenEvents(deps: EventDeps, request: Request): Promise<Response
 }
 
 /** One listener: what it hears, in order, as far as it may see it and takes it. */
-class Listening {
-  /** When the client has taken something, there is room again, and perhaps a gap to tell of. */
-  readonly stream = new EventStream(unreadBytesMax, () => void this.#run())
-  readonly #deps: EventDeps
-  readonly #wanted: Wanted
-  #visible: VisibleEvents
-  #context: RequestContext
-  #waiting: KeptEvent[] = []
-  readonly #serve = () => void this.#run()
-  #isBusy = false
+function createListener(deps: EventDeps, context: RequestContext, wanted: Wanted) {
+  const { events, fairness } = deps
+  // Of all its streams together, beside its requests: others cause the events.
+  const owner = ownerOf(listenerOf(context.caller))
+  // When the client has taken something, there is room again, and perhaps a gap to tell of.
+  const stream = new EventStream(unreadBytesMax, serve)
+  let { directory } = context
+  let visible = visibleTo(deps, context, wanted)
+  let waiting: KeptEvent[] = []
+  let isBusy = false
   /** Whether events were dropped, and the listener does not know yet. */
-  #hasGap = false
+  let hasGap = false
 
-  constructor(deps: EventDeps, context: RequestContext, wanted: Wanted) {
-    this.#deps = deps
-    this.#wanted = wanted
-    this.#context = context
-    this.#visible = visibleTo(deps, context, wanted)
+  function serve(): void {
+    void run()
   }
 
-  /** Begins behind the event of this id, or says that some are missing. */
-  resume(id: string | null): void {
-    this.comment()
-    const missed = id === null ? [] : this.#deps.events.after(id)
-    if (missed === undefined) this.#hasGap = true
-    for (const event of missed ?? []) this.hear(event)
-    void this.#run()
-  }
+  const isReady = () => stream.isOpen && !stream.isFull && (hasGap || waiting.length > 0)
 
-  hear(event: KeptEvent): void {
-    if (this.#visible.isHidden(event)) return
-    if (this.#waiting.length >= waitingMax || this.stream.isFull) {
-      this.#waiting = []
-      this.#hasGap = true
-    } else this.#waiting.push(event)
-    this.#deps.events.wake(this.#serve)
-  }
-
-  /** The caller as it is now. */
-  async look(context: RequestContext): Promise<void> {
-    // The same directory: nothing that decides has changed.
-    if (context.directory === this.#context.directory) return
-    this.#context = context
-    this.#visible = visibleTo(this.#deps, context, this.#wanted)
-  }
-
-  comment(): void {
-    if (!this.stream.isFull) this.stream.write(':\n\n')
-  }
-
-  get #isReady(): boolean {
-    const { isOpen, isFull } = this.stream
-    return isOpen && !isFull && (this.#hasGap || this.#waiting.length > 0)
-  }
-
-  async #run(): Promise<void> {
-    if (this.#isBusy) return
-    this.#isBusy = true
+  async function run(): Promise<void> {
+    if (isBusy) return
+    isBusy = true
     try {
       let heard = 0
-      for (; heard < heardAtOnce && this.#isReady; heard += 1) {
-        if (this.#hasGap) this.stream.write('event: gap\ndata: {}\n\n')
-        this.#hasGap = false
-        const event = this.#waiting.shift()
-        const bytes = event && (await this.#visible.bytesOf(event))
-        if (bytes !== undefined) this.stream.write(bytes)
+      for (; heard < heardAtOnce && isReady(); heard += 1) {
+        if (hasGap) stream.write('event: gap\ndata: {}\n\n')
+        hasGap = false
+        const event = waiting.shift()
+        const bytes = event && (await visible.bytesOf(event))
+        if (bytes !== undefined) stream.write(bytes)
       }
-      const { time } = this.#deps.fairness
-      // Of all its streams together, beside its requests: others cause the events.
-      const owner = ownerOf(listenerOf(this.#context.caller))
-      time.spend(owner, heard * hearingMs)
-      await time.pause(owner)
+      fairness.time.spend(owner, heard * hearingMs)
+      await fairness.time.pause(owner)
     } catch {
       // The store cannot be read just now: what was missed is not known.
-      this.#hasGap = true
+      hasGap = true
       return
     } finally {
-      this.#isBusy = false
+      isBusy = false
     }
     // Those that came in the meantime.
-    if (this.#isReady) this.#deps.events.wake(this.#serve)
+    if (isReady()) events.wake(serve)
+  }
+
+  function hear(event: KeptEvent): void {
+    if (visible.isHidden(event)) return
+    if (waiting.length >= waitingMax || stream.isFull) {
+      waiting = []
+      hasGap = true
+    } else waiting.push(event)
+    events.wake(serve)
+  }
+
+  function comment(): void {
+    if (!stream.isFull) stream.write(':\n\n')
+  }
+
+  return {
+    stream,
+    hear,
+    comment,
+    /** Begins behind the event of this id, or says that some are missing. */
+    resume(id: string | null): void {
+      comment()
+      const missed = id === null ? [] : events.after(id)
+      if (missed === undefined) hasGap = true
+      for (const event of missed ?? []) hear(event)
+      serve()
+    },
+    /** The caller as it is now. */
+    look(now: RequestContext): void {
+      // The same directory: nothing that decides has changed.
+      if (now.directory === directory) return
+      directory = now.directory
+      visible = visibleTo(deps, now, wanted)
+    },
   }
 }

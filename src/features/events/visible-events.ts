@@ -20,8 +20,6 @@ export interface Wanted {
   readonly types: ReadonlySet<EventType>
 }
 
-export type VisibleEvents = ReturnType<typeof visibleTo>
-
 /** The events that a listener may see, as its rights are at one moment. */
 export function visibleTo(deps: HealthDeps, context: RequestContext, { namespace: only, types }: Wanted) {
   const { store } = deps

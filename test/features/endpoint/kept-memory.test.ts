@@ -1,7 +1,7 @@
 /** Lists that are kept in memory. */
 
 import { expect, test } from 'bun:test'
-import { KeptMemory } from '../../../src/features/endpoint/kept-memory.ts'
+import { createKeptMemory } from '../../../src/features/endpoint/kept-memory.ts'
 import { type Kept, readingRecord } from '../../../src/features/endpoint/kept-record.ts'
 import { drained } from '../../../src/schema/steps.ts'
 
@@ -34,7 +34,7 @@ test('lists take 32 MB together, with two bytes for a character and 300 for a de
     [keptOf(0, 4000), 27],
     [keptOf(0, 1, 'a'.repeat(2 ** 19)), 31],
   ] as const) {
-    const memory = new KeptMemory({ get: async () => undefined })
+    const memory = createKeptMemory({ get: async () => undefined })
     const refs = Array.from({ length: 40 }, (_, index) => ({ namespace: 'acme', connectionId: String(index) }))
     for (const ref of refs) memory.set(ref, kept)
     expect(refs.filter((ref) => memory.get(ref) !== undefined)).toHaveLength(room)

@@ -1,13 +1,13 @@
 /** The last reads of connections' lists. */
 
 import { expect, test } from 'bun:test'
-import { LastReads } from '../../../src/features/endpoint/last-reads.ts'
+import { createLastReads } from '../../../src/features/endpoint/last-reads.ts'
 import { until } from '../../support/until.ts'
 
 test('lists that change within a second of a read are read once, when the second is over', async () => {
   let now = 0
   let reads = 0
-  const last = new LastReads({ monotonic: () => now })
+  const last = createLastReads({ monotonic: () => now })
   const change = () =>
     last.noteChanged('ada/one', () => {
       reads += 1

@@ -2,7 +2,7 @@
 
 import { heapStats } from 'bun:jsc'
 import { expect, test } from 'bun:test'
-import { createNarrowing } from '../../../src/features/endpoint/narrowed-callers.ts'
+import { createNarrowing } from '../../../src/features/endpoint/endpoint-context.ts'
 
 test('a caller is the same object while it uses one view, and takes no memory for others', () => {
   const context = { caller: { blocks: [] } } as never
