@@ -6,6 +6,7 @@
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import { type ErrorCode, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
+import type { Work } from '../../fairness/turns.ts'
 import { rpcErrorText } from '../../http/error-response.ts'
 import { noStoreJson } from '../../http/respond.ts'
 import { headerText, statelessHeaders, statelessMeta } from '../../model/mcp.ts'
@@ -18,6 +19,7 @@ import { askedAs } from '../gateway/connection-status.ts'
 import { forward, sessionOwnerOf } from '../gateway/forward.ts'
 import { isForwarded } from '../gateway/forwarded-headers.ts'
 import type { Message } from '../gateway/message.ts'
+import type { Rewrite } from '../gateway/relayed-stream.ts'
 import type { Definition } from '../gateway/tool-requests.ts'
 import type { CallProgress } from '../gateway/upstream-call.ts'
 import { hashOf } from '../pins/pinned-definitions.ts'
@@ -174,27 +176,17 @@ export function repeatedArguments(
 function callOf(deps: EndpointDeps, asked: EndpointRequest, target: Target, rawId: string): AuthorizedCall {
   const { context, message, client } = asked
   const { connection, era } = target
-  const { namespace, connectionId } = connection
   return {
     ...{ context, connection },
     endpoint: {
       ...{ via: asked.via, view: asked.view, ...(rawId !== '' && { rawId }) },
       // Across eras a server hears of no capabilities, so that it asks for nothing.
       client: era === message.era ? client : { ...nobody, sessionId: client.sessionId },
-      rewrite(progress) {
-        // Hashed once for all requests of a stream: a connection may have 64 kB of headers.
-        let hash: string | undefined
-        const server = () => (hash ??= serverOf(connection))
-        return async (data) =>
-          allowanceOf(context.request).parse(
-            data.length,
-            rewriting(deps, asked, target, { data, rawId, progress, server }),
-          )
-      },
+      rewrite: (progress) => rewriteOf(deps, asked, target, { rawId, progress }),
     },
     async renew() {
       const again = { ...asked, ...(await enterEndpoint(deps, context.request, true)) }
-      const renewed = await deps.authorizer.requireConnection(again.context, 'execute', { namespace, connectionId })
+      const renewed = await deps.authorizer.requireConnection(again.context, 'execute', connection)
       return callOf(deps, again, { ...target, connection: renewed }, rawId)
     },
   }
@@ -202,54 +194,55 @@ function callOf(deps: EndpointDeps, asked: EndpointRequest, target: Target, rawI
 
 const serverOf = ({ stored }: AuthorizedConnection) => hashOf(askedAs(stored))
 
-/** A message of a server, or an event without one. */
-interface Received {
-  readonly data: string
-  /** The JSON of the id under which the server has the client's message. */
-  readonly rawId: string
-  readonly progress: CallProgress
-  readonly server: () => string
-}
-
-/** One message of a server as its client sees it, as work in steps. */
-function* rewriting(
+/**
+ * Rewrites the messages of a server as their client sees them. `rawId`: the JSON of the id under which the server has
+ * the client's message.
+ */
+function rewriteOf(
   { underWay, kept }: EndpointDeps,
   { context, message, owner }: EndpointRequest,
   { connection, era }: Target,
-  { data, rawId, progress, server }: Received,
-): Generator<number, string> {
-  // An event may carry only an id, without data.
-  if (data === '') return data
-  // In a batch (revision 2025-03-26) a server could answer the client's call of another server.
-  if (!/^[ \t\r\n]*\{/.test(data)) throw new SyntaxError('An event must be one JSON-RPC message')
+  { rawId, progress }: { readonly rawId: string; readonly progress: CallProgress },
+): Rewrite {
   const { namespace, connectionId, stored } = connection
   const isMocked = stored.connection.mock?.enabled === true
-  let isNoted = false
-  const replace: ReplaceValue = (path, raw) => {
-    // Once for each message, which may have the member many times.
-    if (!isNoted && path.length === 1 && path[0] === 'method' && listChanges.has(raw)) {
-      isNoted = true
-      kept.noteChanged(context, connection)
-    }
-    if (path.length === 1 && isOtherSpelling(String(path[0])))
-      throw new SyntaxError('An event must write id, method, result and error in lower case')
-    if (path.length === 1 && path[0] === 'id') {
-      // A mock asks for nothing, and answers the client's own id.
-      if (raw === 'null' || raw === rawId || isMocked) return JSON.stringify(message.id)
-      if (raw.length > askedIdCharsMax) throw new SyntaxError(`An id must have at most ${askedIdCharsMax} characters`)
-      const { sessionId } = progress
-      const ref = { namespace, connectionId }
-      return JSON.stringify(underWay.ask(owner, { ref, server: server(), rawId: raw, sessionId }))
-    }
-    // Of this call, and not of one that another server has.
-    if (isPath(path, progressPath)) return progressTokenOf(message)
-    if (path[0] !== 'result' || !raw.startsWith('"') || raw.length > resultUriCharsMax) return undefined
-    if (!isResourceUri(path, 1)) return undefined
-    return JSON.stringify(listedUri(connectionId, JSON.parse(raw) as string))
-  }
   const isTranslated = era === 'handshake' && message.era === 'stateless'
   const insert = (path: JsonPath) => (isTranslated && isPath(path, ['result']) ? modernMembers(message) : undefined)
-  return yield* replacingValues(data, replace, insert)
+  // Hashed once for all requests of a stream: a connection may have 64 kB of headers.
+  let server: string | undefined
+
+  function* rewriting(data: string): Work<string> {
+    // An event may carry only an id, without data.
+    if (data === '') return data
+    // In a batch (revision 2025-03-26) a server could answer the client's call of another server.
+    if (!/^[ \t\r\n]*\{/.test(data)) throw new SyntaxError('An event must be one JSON-RPC message')
+    let isNoted = false
+    const replace: ReplaceValue = (path, raw) => {
+      // Once for each message, which may have the member many times.
+      if (!isNoted && path.length === 1 && path[0] === 'method' && listChanges.has(raw)) {
+        isNoted = true
+        kept.noteChanged(context, connection)
+      }
+      if (path.length === 1 && isOtherSpelling(String(path[0])))
+        throw new SyntaxError('An event must write id, method, result and error in lower case')
+      if (path.length === 1 && path[0] === 'id') {
+        // A mock asks for nothing, and answers the client's own id.
+        if (raw === 'null' || raw === rawId || isMocked) return JSON.stringify(message.id)
+        if (raw.length > askedIdCharsMax) throw new SyntaxError(`An id must have at most ${askedIdCharsMax} characters`)
+        server ??= serverOf(connection)
+        const { sessionId } = progress
+        return JSON.stringify(underWay.ask(owner, { ref: { namespace, connectionId }, server, rawId: raw, sessionId }))
+      }
+      // Of this call, and not of one that another server has.
+      if (isPath(path, progressPath)) return progressTokenOf(message)
+      if (path[0] !== 'result' || !raw.startsWith('"') || raw.length > resultUriCharsMax) return undefined
+      if (!isResourceUri(path, 1)) return undefined
+      return JSON.stringify(listedUri(connectionId, JSON.parse(raw) as string))
+    }
+    return yield* replacingValues(data, replace, insert)
+  }
+
+  return async (data) => allowanceOf(context.request).parse(data.length, rewriting(data))
 }
 
 /** Ours: characters of a client's progress token at the endpoint of a namespace; a server may report thousands of times. Past it: the reports have none. */

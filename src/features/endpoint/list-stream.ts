@@ -38,10 +38,7 @@ export async function openSessionStream(deps: EndpointDeps, asked: Listening): P
   if (sessionId === null) throw invalidRequest('mcp-session-id: is missing: initialize first') // 400
   if (openClient(deps.sessionKey, clientOwnerOf(asked.context), sessionId).sessionId === '')
     throw new PlatformError('session_not_found', 'The session has ended: initialize again') // 404
-  return openStream(deps, asked, {
-    kinds: new Set(changedKinds),
-    notificationOf: (kind) => ({ jsonrpc: '2.0', method: `notifications/${kind}/list_changed` }),
-  })
+  return openStream(deps, asked, { kinds: new Set(changedKinds) })
 }
 
 /** Answers `subscriptions/listen`. */
@@ -57,26 +54,19 @@ export async function openSubscription(deps: EndpointDeps, asked: EndpointReques
     method: 'notifications/subscriptions/acknowledged',
     params: { notifications: honoured, _meta },
   }
-  return openStream(deps, asked, {
-    kinds,
-    notificationOf: (kind) => ({ jsonrpc: '2.0', method: `notifications/${kind}/list_changed`, params: { _meta } }),
-    first,
-  })
+  return openStream(deps, asked, { kinds, params: { _meta }, first })
 }
 
 interface Told {
   readonly kinds: ReadonlySet<ChangedKind>
-  readonly notificationOf: (kind: ChangedKind) => object
+  /** Of each notification. */
+  readonly params?: object
   /** The message that the stream begins with. */
   readonly first?: object
 }
 
 /** The stream, which ends within a second of its credential, membership, view or namespace. Throws 429. */
-async function openStream(
-  deps: EndpointDeps,
-  asked: Listening,
-  { kinds, notificationOf, first }: Told,
-): Promise<Response> {
+async function openStream(deps: EndpointDeps, asked: Listening, { kinds, params, first }: Told): Promise<Response> {
   const { context, namespace, view, given } = asked
   const { caller, request } = context
   using held = holdStream(deps, context)
@@ -85,15 +75,16 @@ async function openStream(
     if (events.isFull) events.close()
     else events.write(text)
   }
+  const tell = (kind: ChangedKind) =>
+    write(messageEvent(JSON.stringify({ jsonrpc: '2.0', method: `notifications/${kind}/list_changed`, params })))
   held.defer(
     await deps.changes.listen({
       namespace: namespace.namespace,
       view: view?.name,
       holder: caller,
       group: [credentialIdOf(caller), namespace.namespace, view?.name ?? '', JSON.stringify(given)].join('\0'),
-      kinds,
+      ...{ kinds, tell },
       look: () => digestsOf(deps, request, given),
-      tell: (kind) => write(messageEvent(JSON.stringify(notificationOf(kind)))),
       comment: () => write(':\n\n'),
     }),
   )
