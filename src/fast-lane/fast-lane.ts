@@ -87,7 +87,7 @@ function listBytes({ cacheKey }: PreparedList, caller: Caller): number {
 /** Of a store in this process. `lists`: the part of the lists that a page is made with. */
 export function createFastLane(
   local: LocalReads,
-  lists: Pick<ConnectionLists, 'compose' | 'unnarrowedRows'>,
+  lists: Pick<ConnectionLists, 'unnarrowedPage'>,
   clock: Clock,
 ): FastLane {
   const versions = createLocalVersions(local)
@@ -108,7 +108,7 @@ export function createFastLane(
     if (known !== undefined || list.isNarrowed || version === '') return known
     // The values share the store's memory, and the response does not: it copies them.
     return local.concatValues(list, responseInOnePieceBytesMax, (values) => {
-      const made = lists.compose(list, lists.unnarrowedRows(list, values), version)
+      const made = lists.unnarrowedPage(list, values, version)
       // The namespace changed during the read. The ordinary path answers, without an ETag if need be.
       if (versions.current(namespace) !== version) return undefined
       return pages.respondWith(list, made, request, requestId)

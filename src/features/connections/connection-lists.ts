@@ -75,18 +75,21 @@ function prepareList(cursorKey: Buffer, scope: RowScope, query: ListQuery, metad
 export type ConnectionLists = ReturnType<typeof createConnectionLists>
 
 export function createConnectionLists(store: Store, cursorKey: Buffer) {
-  function bodyOf({ binding }: PreparedList, { values, resumeFrom }: Rows): Uint8Array<ArrayBuffer> {
-    const cursor = resumeFrom === undefined ? 'null' : `"${sealCursor(cursorKey, binding, resumeFrom)}"`
-    return values.wrap('{"connections":[', `],"nextCursor":${cursor}}`)
-  }
-
   /** Builds a page from rows that were read at this version. Its body may share the memory of the rows. */
-  function compose(list: PreparedList, rows: Rows, version: string): Page & { readonly etag: string } {
-    const body = bodyOf(list, rows)
+  function compose(list: PreparedList, { values, resumeFrom }: Rows, version: string) {
+    const cursor = resumeFrom === undefined ? 'null' : `"${sealCursor(cursorKey, list.binding, resumeFrom)}"`
+    const body = values.wrap('{"connections":[', `],"nextCursor":${cursor}}`)
     // The version changes with every write to the namespace. A caller that sees only some rows must not learn of writes
     // to the others, so its tag is a hash of the body.
     const tag = list.isConstrained ? Bun.SHA256.hash(body, 'base64').slice(0, 22) : btoa(version)
     return { body, etag: `"${tag}.${list.etagSuffix}"`, version }
+  }
+
+  /** Builds a page that nothing narrows from the values in its key range. */
+  function unnarrowedPage(list: PreparedList, values: ConcatenatedValues, version: string) {
+    const { lastKeyIfMore: last } = values
+    const resumeFrom = last === undefined ? undefined : successor(idOfKey(list.prefix, last))
+    return compose(list, { values, resumeFrom }, version)
   }
 
   return {
@@ -100,23 +103,16 @@ export function createConnectionLists(store: Store, cursorKey: Buffer) {
       if (!list.isNarrowed) {
         // Rows and version of one snapshot.
         const values = await store.concatValues(list, versionKey)
-        return compose(list, unnarrowedRows(list, values), versionText(values.beside))
+        return unnarrowedPage(list, values, versionText(values.beside))
       }
       const version = await readVersion(store, versionKey)
       const { isSettled, ...rows } = await readPlannedRows(store, list, version, slices)
-      if (isSettled) return compose(list, rows, version)
+      const page = compose(list, rows, version)
       // The rows are correct, but they may not be the rows of this version.
-      return { body: bodyOf(list, rows), etag: undefined, version }
+      return isSettled ? page : { ...page, etag: undefined }
     },
-    compose,
-    unnarrowedRows,
+    unnarrowedPage,
   }
-}
-
-/** The rows of a page that nothing narrows, given the values in its key range. */
-function unnarrowedRows({ prefix }: PreparedList, values: ConcatenatedValues): Rows {
-  const { lastKeyIfMore: last } = values
-  return { values, resumeFrom: last === undefined ? undefined : successor(idOfKey(prefix, last)) }
 }
 
 /**

@@ -1,6 +1,5 @@
 /** `GET /calls/{requestId}`: one call, with what else is known of it (contract, 18.5). */
 
-import { open } from 'node:fs/promises'
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { whileAllowed } from '../../auth/while-allowed.ts'
 import { notFound } from '../../errors.ts'
@@ -56,9 +55,7 @@ async function callOf(
 /** The entries of the audit log about the same request, the newest first. */
 async function auditOf({ auditPath }: HealthDeps, request: Request, requestId: string): Promise<object[]> {
   const found: object[] = []
-  await using file = await open(auditPath, 'r').catch(() => null)
-  if (file === null) return found
-  for await (const lines of linesBack(request, file, (await file.stat()).size).lines)
+  for await (const lines of linesBack(request, auditPath).lines)
     for (const { text } of lines) {
       const entry = text.includes(requestId) ? fieldsOf(text) : undefined
       if (entry?.['requestId'] === requestId) found.push(entry)

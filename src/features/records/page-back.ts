@@ -1,6 +1,7 @@
 /** A page of a chained file, the newest lines first, within a bound of lines that a request looks at. */
 
-import { type FileHandle, open } from 'node:fs/promises'
+import type { Stats } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { openText, sealText } from '../../auth/secrets.ts'
 import { invalidRequest } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
@@ -23,16 +24,15 @@ export async function pageBack<T>(
 ) {
   const limit = readInteger(query, 'limit', { least: 1, most: listPageMax, otherwise: listPageMax })
   const items: T[] = []
-  await using file = path === undefined ? null : await open(path, 'r').catch(() => null)
-  if (file === null) return { items, nextCursor: null, stopped: false }
-  const { ino, size } = await file.stat()
-  const binding = `lines of ${ino}`
   const cursor = query.get('cursor')
-  let next = cursor === undefined ? size : Number(openText(key, cursor, binding) ?? Number.NaN)
-  if (!(next <= size))
+  let [binding, next] = ['', 0]
+  const back = linesBack(request, path, ({ ino, size }) => {
+    binding = `lines of ${ino}`
+    next = cursor === undefined ? size : Number(openText(key, cursor, binding) ?? Number.NaN)
+    if (next <= size) return next
     throw invalidRequest('cursor: not valid for this list, or its file was moved away; start again without it')
+  })
   const page = (stopped: boolean) => ({ items, nextCursor: sealText(key, String(next), binding), stopped })
-  const back = linesBack(request, file, next)
   for await (const lines of back.lines)
     for (const { text, start } of lines) {
       if (items.length === limit) return page(false)
@@ -44,15 +44,17 @@ export async function pageBack<T>(
 }
 
 /**
- * The whole lines before `from`, the newest first, in slices of the request's owner. `stopped`, when they have ended:
- * whether the request had looked at as many as it may.
+ * The whole lines of a file, the newest first, in slices of the request's owner; none without a file. `stopped`, when
+ * they have ended: whether the request had looked at as many as it may. `placeIn`: where the first one ends.
  */
-export function linesBack(request: Request, file: FileHandle, from: number) {
+export function linesBack(request: Request, path: string | undefined, placeIn = ({ size }: Stats) => size) {
   const slices = allowanceOf(request).slices()
   const back = { lines: batches(), stopped: false }
   async function* batches(): AsyncGenerator<readonly Line[]> {
+    await using file = path === undefined ? null : await open(path, 'r').catch(() => null)
+    if (file === null) return
     let left = linesPerRequestMax
-    for await (const lines of linesBefore(file, from)) {
+    for await (const lines of linesBefore(file, placeIn(await file.stat()))) {
       back.stopped = lines.length > left
       yield lines.slice(0, left)
       left -= lines.length

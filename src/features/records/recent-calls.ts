@@ -1,6 +1,5 @@
 /** Recorded calls, for what is made of all of them. */
 
-import { open } from 'node:fs/promises'
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { type CallFilter, matchesCall, type RecordedCall } from '../../ops/call-filter.ts'
 import { fieldsOf, linesBack } from './page-back.ts'
@@ -22,12 +21,9 @@ export function recentCalls(
 ): RecentCalls {
   const found: RecentCalls = { lines: batches(), stopped: false }
   async function* batches(): AsyncGenerator<readonly RecordedCall[]> {
-    await using file = deps.callsPath === undefined ? null : await open(deps.callsPath, 'r').catch(() => null)
-    if (file === null) return
     const matches = matchesCall(wanted)
     const mayRead = readableCalls(deps, context)
-    const { size } = await file.stat()
-    const back = linesBack(context.request, file, size)
+    const back = linesBack(context.request, deps.callsPath)
     for await (const lines of back.lines) {
       const calls = lines.map(({ text }) => (fieldsOf(text) ?? {}) as RecordedCall)
       const read: RecordedCall[] = []
