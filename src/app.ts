@@ -162,12 +162,9 @@ export type Rates = Readonly<Record<'mints' | 'writes' | 'calls' | 'failures', n
 
 /** Makes the application: its handler of requests, and the counts of its cache of pages. */
 export function createApp(given: AppDeps) {
-  const events = new EventLog(
-    () => given.clock.now(),
-    () => given.clock.monotonic(),
-  )
+  const events = new EventLog(given.clock)
   const store = publishingStore(given.store, events)
-  const deps = { ...given, store, audit: publishingAudit(given.audit, events, () => given.clock.now()) }
+  const deps = { ...given, store, audit: publishingAudit(given.audit, events, given.clock) }
   const lists = createConnectionLists(deps.store, deps.secrets.cursorKey)
   const fastLane = deps.fastLane === false ? undefined : fastLaneOf(deps, lists)
   const { guard, log, observer, clock, fairness, sockets } = deps

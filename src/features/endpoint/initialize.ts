@@ -14,7 +14,6 @@ export const unavailableBytesMax = 400
 const [changing, completions] = [{ listChanged: true }, {}]
 const capabilities = { tools: changing, prompts: changing, resources: changing, completions }
 
-/** The result of `initialize` or `server/discover`. */
 export function initializeResult(asked: EndpointRequest, listed: readonly ListedConnection[]): object {
   const { message, namespace, view } = asked
   const instructions = joinedInstructions(view?.instructions ?? namespace.instructions ?? '', listed)

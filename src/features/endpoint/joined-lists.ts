@@ -16,11 +16,8 @@ import { type ListedDefinition, type RenderedOffer, rendering } from './rendered
 import { connectionsNamedIn, joinedConnectionsMax, seenConnections } from './seen-connections.ts'
 
 /** Why a connection's definitions are left out of a list. */
-export interface Skipped {
+interface Skipped extends ListProblem {
   readonly connectionId: string
-  readonly error: ListProblem['error'] | 'name_collision'
-  readonly message: string
-  readonly setupUrl?: string
 }
 
 /** A connection with its definitions as this caller's lists show them. */

@@ -9,7 +9,6 @@ import type { StoredConnection } from '../../storage/connections.ts'
 /** Contract 20.4: definitions in the lists of one endpoint; five hundred for each of a hundred connections. Past it: the connection is left out as `too_large`. */
 export const joinedDefinitionsMax = 50_000
 
-/** Why a connection's list is missing, or old. */
 export interface ListProblem {
   readonly error:
     | 'auth_required'
@@ -18,11 +17,11 @@ export interface ListProblem {
     | 'upstream_error'
     | 'upstream_timeout'
     | 'too_large'
+    | 'name_collision'
   readonly message: string
   readonly setupUrl?: string
 }
 
-/** The size of a connection's lists. */
 export interface Size {
   readonly bytes: number
   readonly definitions: number

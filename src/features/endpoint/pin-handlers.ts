@@ -6,6 +6,7 @@ import type { SharedParts } from '../../auth/shared-parts.ts'
 import { whileAllowed } from '../../auth/while-allowed.ts'
 import { conflict } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
+import type { Work } from '../../fairness/turns.ts'
 import { readOptionalBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { refuseQuery } from '../../http/query.ts'
@@ -106,61 +107,53 @@ async function pinsResponse(
   return wholeResponse(context.request, JSON.stringify(list), { headers: privateJson })
 }
 
-function* listing(record: PinRecord, others: ReadonlySet<string>, pins: PinList['pins']): Generator<number, PinList> {
-  const tools: PinList['tools'] = []
-  const about = { record, others, room: new DifferenceRoom() }
-  for (const [name, pin] of record.tools ?? []) {
-    yield toolCost + nameCost * name.length
-    tools.push({ name: shownText(name), ...(yield* shown(about, pin, (text) => JSON.parse(text))) })
-  }
-  const { instructions } = record
-  const isNone = instructions === undefined || shownHash(instructions) === null
-  return { pins, tools, instructions: isNone ? null : yield* shown(about, instructions, (text) => text) }
-}
-
 /** Cost of a tool beside that of its definitions, in the unit of `sliceCost`. */
 const toolCost = 50
 /** Cost of a character of its name, which may be invisible, and is written out then. */
 const nameCost = 5
 
-interface About {
-  readonly record: PinRecord
-  readonly others: ReadonlySet<string>
-  readonly room: DifferenceRoom
-}
+/** The pins as people should see them. `others`: telling names of the tools of other connections. */
+function* listing(record: PinRecord, others: ReadonlySet<string>, pins: PinList['pins']): Work<PinList> {
+  const room = new DifferenceRoom()
+  const textOf = (hash: string | null) => (hash === null ? undefined : record.texts.get(hash))
 
-/** `parse`: makes the value of a text that is compared. */
-function* shown({ record, others, room }: About, pin: Pin, parse: (text: string) => unknown) {
-  function* parsing(text: string | undefined): Generator<number, unknown> {
-    return text === undefined ? undefined : yield* reading(text.length, () => parse(text))
+  /** `parse`: makes the value of a text that is compared. */
+  function* shown(pin: Pin, parse: (text: string) => unknown) {
+    function* parsing(text: string | undefined): Work<unknown> {
+      return text === undefined ? undefined : yield* reading(text.length, () => parse(text))
+    }
+    const [before, after] = [textOf(pin.accepted), textOf(pin.present)]
+    const accepted = yield* parsing(before)
+    const present = after === before ? accepted : yield* parsing(after)
+    const state = stateOf(pin)
+    const isCompared = state === 'changed' && before !== undefined && after !== undefined
+    const findings = yield* findingsIn(yield* textsIn(after === undefined ? accepted : present), others)
+    const diff = isCompared ? yield* differencesOf(accepted, present, room) : undefined
+    // People who accept a definition should know where they do not see all of it. Hashing costs as much as reading.
+    yield (before?.length ?? 0) + (after?.length ?? 0)
+    const areDifferencesCut = diff !== undefined && (diff.length >= differencesMax || room.isFull)
+    const isTruncated =
+      areDifferencesCut || !isWhole(pin.present, after) || (isCompared && !isWhole(pin.accepted, before))
+    return {
+      ...{ state, hash: shownHash(pin) ?? '', findings },
+      ...(diff && { diff }),
+      ...(isTruncated && { truncated: true as const }),
+    }
   }
-  const [before, after] = textsOf(record, pin)
-  const accepted = yield* parsing(before)
-  const present = after === before ? accepted : yield* parsing(after)
-  const state = stateOf(pin)
-  const isCompared = state === 'changed' && before !== undefined && after !== undefined
-  const findings = yield* findingsIn(yield* textsIn(after === undefined ? accepted : present), others)
-  const diff = isCompared ? yield* differencesOf(accepted, present, room) : undefined
-  // People who accept a definition should know where they do not see all of it. Hashing costs as much as reading.
-  yield (before?.length ?? 0) + (after?.length ?? 0)
-  const areDifferencesCut = diff !== undefined && (diff.length >= differencesMax || room.isFull)
-  const isTruncated =
-    areDifferencesCut || !isWhole(pin.present, after) || (isCompared && !isWhole(pin.accepted, before))
-  return {
-    ...{ state, hash: shownHash(pin) ?? '', findings },
-    ...(diff && { diff }),
-    ...(isTruncated && { truncated: true as const }),
+
+  const tools: PinList['tools'] = []
+  for (const [name, pin] of record.tools ?? []) {
+    yield toolCost + nameCost * name.length
+    tools.push({ name: shownText(name), ...(yield* shown(pin, (text) => JSON.parse(text))) })
   }
+  const { instructions } = record
+  const isNone = instructions === undefined || shownHash(instructions) === null
+  return { pins, tools, instructions: isNone ? null : yield* shown(instructions, (text) => text) }
 }
 
 /** Whether the kept text is all of the definition with this hash; null: there is none. */
 function isWhole(hash: string | null, text: string | undefined): boolean {
   return hash === null || (text !== undefined && hashOf(text) === hash)
-}
-
-/** The accepted definition and the present one, as far as they are kept. */
-function textsOf({ texts }: PinRecord, { accepted, present }: Pin): (string | undefined)[] {
-  return [accepted, present].map((hash) => (hash === null ? undefined : texts.get(hash)))
 }
 
 /** Telling names of the tools of other connections that the caller sees, as their servers and as postern list them. */

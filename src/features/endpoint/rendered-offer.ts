@@ -22,7 +22,6 @@ export class ListedDefinition {
     this.listed = isName ? listedName(connectionId, kept.own, length) : listedUri(connectionId, kept.own)
   }
 
-  /** The connection's own name or URI. */
   get own(): string {
     return this.#kept.own
   }

@@ -10,7 +10,7 @@ import { createWordIndex } from '../../search/word-index.ts'
 import { wordsOf } from '../../search/words.ts'
 import type { Definition } from '../gateway/tool-requests.ts'
 import { joining, type Shown } from './joined-lists.ts'
-import { definitionOf, type Kept, type KeptDefinition } from './kept-record.ts'
+import { definitionOf, type Kept } from './kept-record.ts'
 import type { ListedDefinition } from './rendered-offer.ts'
 
 /** Ours: characters of a query. Past it: the rest is left out. */
@@ -102,13 +102,8 @@ function partsOf(lists: readonly { readonly kept: Kept; readonly connectionId: s
   return { tools, charsOfEach, characters: Math.ceil(sizes.reduce((sum, size) => sum + size, 0)) }
 }
 
-interface IndexedTool {
-  readonly connectionId: string
-  readonly one: KeptDefinition
-}
-
 /** `charsOfEach`: characters of a tool's texts. */
-function* indexing(tools: readonly IndexedTool[], charsOfEach: number): Work<ToolIndex> {
+function* indexing(tools: ReturnType<typeof partsOf>['tools'], charsOfEach: number): Work<ToolIndex> {
   const index = createWordIndex(weights)
   const hashes = new TextHashes()
   for (const { connectionId, one } of tools) {

@@ -4,6 +4,7 @@
  */
 
 import { LRUCache } from 'lru-cache'
+import { type Clock, timestampOf } from '../../clock.ts'
 import { PlatformError } from '../../errors.ts'
 import type { Holder } from '../../fairness/owner.ts'
 import { Shares } from '../../fairness/shares.ts'
@@ -96,17 +97,16 @@ export class EventLog {
   readonly #due = new Set<() => void>()
   readonly #clients: LRUCache<string, true>
   readonly #connections: EventConnections = new LRUCache({ max: connectionsKeptMax })
-  readonly #now: () => number
+  readonly #clock: Clock
 
-  /** `now`: the wall clock, in milliseconds. */
-  constructor(now: () => number, monotonic: () => number) {
-    this.#now = now
-    const perf = { now: monotonic }
+  constructor(clock: Clock) {
+    this.#clock = clock
+    const perf = { now: () => clock.monotonic() }
     this.#clients = new LRUCache({ max: clientsKnownMax, ttl: clientKnownMs, ttlResolution: 0, perf })
   }
 
   publish(happening: Happening): void {
-    const event = new KeptEvent(this.#now(), happening, this.#connections)
+    const event = new KeptEvent(this.#clock.now(), happening, this.#connections)
     this.#events.push(event)
     if (this.#events.length > eventsKeptMax) this.#events.shift()
     for (const listener of this.#listeners.keys()) listener(event)
@@ -135,7 +135,7 @@ export class EventLog {
     if (this.#clients.has(key)) return
     this.#clients.set(key, true)
     const { namespace, connectionId } = ref
-    const time = new Date(this.#now()).toISOString()
+    const time = timestampOf(this.#clock)
     this.publish({ type: 'client', client: { namespace, connectionId, client, userId, time } })
   }
 

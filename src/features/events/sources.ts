@@ -1,5 +1,6 @@
 /** Publishes what is committed and audited in this process. */
 
+import { type Clock, timestampOf } from '../../clock.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import type { Audit } from '../../ops/audit-log.ts'
 import { parseKey } from '../../storage/record-kinds.ts'
@@ -29,9 +30,9 @@ function connectionsIn({ checks = [] }: Write): ConnectionRef[] {
 }
 
 /** The same audit log; each entry is published when it is in the file. */
-export function publishingAudit(audit: Audit, events: EventLog, now: () => number): Audit {
+export function publishingAudit(audit: Audit, events: EventLog, clock: Clock): Audit {
   const publish = (event: string, fields: object) => {
-    events.publish({ type: 'audit', entry: { time: new Date(now()).toISOString(), event, ...fields } })
+    events.publish({ type: 'audit', entry: { time: timestampOf(clock), event, ...fields } })
   }
   return {
     ...audit,

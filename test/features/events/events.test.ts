@@ -265,10 +265,7 @@ test('so many may listen with one key', async () => {
 })
 
 test('so many may listen with all keys of one user, and others have room', () => {
-  const events = new EventLog(
-    () => 0,
-    () => 0,
-  )
+  const events = new EventLog(clockOf(() => 0))
   const place = (keyId: string, userId: string) => events.listen({ keyId, family: keyId, userId }, () => {})
   let taken = 0
   const fill = () => {
