@@ -247,7 +247,7 @@ export function sees({ caller }: RequestContext, ref: ConnectionRef, stored: Sto
 /** An operation on an existing connection, as a policy sees it. */
 export function accessTo(
   { namespace, connectionId }: ConnectionRef,
-  { connection: { metadata } }: StoredConnection,
+  { connection: { metadata } }: Pick<StoredConnection, 'connection'>,
   operation: OperationKind,
 ): Access {
   return { namespace, resource: 'connections', operation, metadata: { connectionId, metadata } }

@@ -11,9 +11,9 @@ import { ordinaryBody, readJsonBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
-import { privateJson, wholeResponse } from '../../http/respond.ts'
+import { doneResponse, privateJson, wholeResponse } from '../../http/respond.ts'
 import { responseInOnePieceBytesMax } from '../../limits.ts'
-import type { ConnectionWrite, Deleted } from '../../model/connection.ts'
+import type { ConnectionWrite } from '../../model/connection.ts'
 import { newConnectionId } from '../../model/made-names.ts'
 import { isConnectionId } from '../../model/names.ts'
 import { findConnection, isSameConnection } from '../../storage/connections.ts'
@@ -133,8 +133,7 @@ async function deleteConnection(deps: ConnectionDeps, request: Request): Promise
     const { stored, ...ref } = await authorizer.requireConnection(context, 'write') // 404, 403
     refuseQuery(request.url) // 400
     if (!(await deleteOne(deps, ref, stored, context))) return 'again'
-    const deleted: Deleted = { success: true }
-    return connectionResponse(Buffer.from(JSON.stringify(deleted)))
+    return doneResponse()
   }
   await writes.authenticate(request) // 401, 429
   const response = await allowanceOf(request).commit(decideNow, 'removal') // 429

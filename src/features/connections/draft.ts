@@ -1,6 +1,6 @@
 /** Checks a write beyond its JSON Schema, and assembles the record. Reads the directory; writes nothing. */
 
-import type { RequestContext } from '../../auth/authorizer.ts'
+import { accessTo, type RequestContext } from '../../auth/authorizer.ts'
 import {
   hasAuthorization,
   openHeaders,
@@ -26,7 +26,7 @@ import {
 } from '../../model/input-fields.ts'
 import { namespaceOf } from '../../model/names.ts'
 import type { ServerDetail } from '../../model/server.ts'
-import { type Access, decide } from '../../policy/decide.ts'
+import { decide } from '../../policy/decide.ts'
 import { bodyProblemText, validatorOf } from '../../schema/check.ts'
 import { type ConnectionPrivate, connectionBytes, type StoredConnection } from '../../storage/connections.ts'
 import { readingServer } from '../../storage/directory-records.ts'
@@ -221,14 +221,10 @@ function samePlace(a: string | null, b: string | null): boolean {
 export function requireWritable(
   { denials }: Pick<SharedParts, 'denials'>,
   { caller, request }: RequestContext,
-  { namespace, connectionId }: ConnectionRef,
+  ref: ConnectionRef,
   connection: Connection,
 ): void {
-  const { metadata } = connection
-  const access: Access = {
-    ...{ namespace, resource: 'connections', operation: 'write' },
-    metadata: { connectionId, metadata },
-  }
+  const access = accessTo(ref, { connection }, 'write')
   const decision = decide(caller.blocks, access)
   if (!decision.allowed) {
     denials.recordPolicyDenial(request, caller, access, decision)

@@ -6,6 +6,7 @@
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import { manyConnections, oneConnection, recordsInParts } from '../../auth/stored-connections.ts'
+import { timestampOf } from '../../clock.ts'
 import { notFound, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { ownerOf } from '../../fairness/owner.ts'
@@ -294,9 +295,8 @@ export class KeptLists implements FirstLists {
    */
   #readOnce(context: RequestContext, connection: AuthorizedConnection): Promise<Kept> {
     const key = `${nameOf(connection)}\0${hashOf(connection.stored)}\0${ownerOf(context.caller)}`
-    const underWay = this.#reads.get(key) ?? this.#readNow(context, connection).finally(() => this.#reads.delete(key))
-    this.#reads.set(key, underWay)
-    return underWay
+    const read = () => this.#readNow(context, connection).finally(() => this.#reads.delete(key))
+    return this.#reads.getOrInsertComputed(key, read)
   }
 
   async #readNow(context: RequestContext, connection: AuthorizedConnection): Promise<Kept> {
@@ -308,10 +308,9 @@ export class KeptLists implements FirstLists {
       this.#lastReads.note(name, of, problem)
       if (problem?.message !== last?.message) this.changes += 1
     }
-    const hasFailed = last !== undefined
-    const leave = await (hasFailed ? this.#lastPlaces : this.#places).enter(context.caller)
+    const leave = await (last === undefined ? this.#places : this.#lastPlaces).enter(context.caller)
     try {
-      const head = { of, listedAt: new Date(clock.now()).toISOString() }
+      const head = { of, listedAt: timestampOf(clock) }
       const record = await readOffer(this.#deps, context, connection, head)
       // No list has room for it.
       if (record.length > toolsCharsMax) throw new TooLarge()

@@ -3,6 +3,7 @@
  * depends on it: a harmless tool may have one, and a harmful tool may have none.
  */
 
+import type { Work } from '../../fairness/turns.ts'
 import type { PinFinding } from '../../model/pins.ts'
 import { showHiddenCharacters } from '../../ops/escape-control.ts'
 
@@ -59,8 +60,6 @@ export function isTellingName(name: string): boolean {
   return /[_.-]|[a-z][A-Z]/.test(name)
 }
 
-const nothing: ReadonlySet<string> = new Set()
-
 /** Characters that are searched in one step (`steps.ts`). */
 const searchedPerStep = 16 * 1024
 /** Characters before a step that are searched with it, which a finding may have. */
@@ -72,7 +71,7 @@ const findingsCharacterCost = 3
 const order = ['hidden-characters', 'mixed-script', ...signs.map(([finding]) => finding), 'other-tool'] as const
 
 /** As work in steps. `others`: telling names of tools of other connections. */
-export function* findingsIn(text: string, others = nothing): Generator<number, PinFinding[]> {
+export function* findingsIn(text: string, others: ReadonlySet<string> = new Set()): Work<PinFinding[]> {
   const found = new Set<PinFinding>()
   for (let at = 0; at === 0 || at < text.length; at += searchedPerStep) {
     // From a space on, where there is one: half a word would look like another one.

@@ -3,7 +3,7 @@
  * base URL. So a change is noticed when the entry is read, and then has a version of its own.
  */
 
-import type { Clock } from '../../clock.ts'
+import { type Clock, timestampOf } from '../../clock.ts'
 import type { PublishedEntry } from '../../model/registry.ts'
 import type { RegistryEntry } from '../../model/server-json.ts'
 import { textOf } from '../../storage/bytes.ts'
@@ -28,7 +28,7 @@ export function publishedEntries(
   const keys = all.map(({ view }) => keyOf('publishedEntry', namespace, view))
   return decideAgain(`the registry of ${namespace}`, async () => {
     const stored = await store.getMany(keys)
-    const now = new Date(clock.now()).toISOString()
+    const now = timestampOf(clock)
     const entries = all.map((one, at) => ({ ...one, key: keys[at] as Uint8Array, ...versionOf(one, stored[at], now) }))
     const changed = entries.filter(({ isChanged }) => isChanged)
     if (changed.length > 0) {

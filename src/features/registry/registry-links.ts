@@ -7,6 +7,7 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { auditedCaller } from '../../auth/authenticate.ts'
 import { managedBy } from '../../auth/authorizer.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
+import { timestampOf } from '../../clock.ts'
 import { notFound, PlatformError } from '../../errors.ts'
 import { readOptionalBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
@@ -50,7 +51,7 @@ async function createRegistryLink(deps: SharedParts, request: Request): Promise<
         `The registry of ${namespace} has ${registryLinksMax} links: remove one with \`postern registry unlink\``,
       )
     const id = randomBytes(8).toString('hex')
-    const createdAt = new Date(clock.now()).toISOString()
+    const createdAt = timestampOf(clock)
     const made = { namespace, id, name, createdAt, namespaceSince: createdAtOf(of) }
     const key = keyOf('registryLink', namespace, digestOf(deps, namespace, secret))
     const puts = [{ key, value: Buffer.from(JSON.stringify(made)) }]
