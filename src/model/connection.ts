@@ -160,7 +160,6 @@ export function isRefusedHeader(name: string): boolean {
 }
 
 export const Deleted = closedObject({ success: Type.Literal(true) })
-export type Deleted = Static<typeof Deleted>
 
 /** A page of a list (spec 4.2). `nextCursor` is null on the last page (contract, 5.2). */
 export const ConnectionPage = closedObject({ connections: Type.Array(Connection), nextCursor: nullable(Type.String()) })

@@ -37,7 +37,7 @@ const pairMs = 0.16
 /** Pairs that take no time to speak of; most connections have fewer. Past it: each takes its time. */
 const fewPairs = 8
 
-export interface ConnectionDeps extends WriterDeps {
+interface ConnectionDeps extends WriterDeps {
   readonly lists: ConnectionLists
   /**
    * Called with each page of at most `responseInOnePieceBytesMax`, so that the fast lane can repeat it: a larger one

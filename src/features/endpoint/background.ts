@@ -6,7 +6,7 @@ import type { Holder } from '../../fairness/owner.ts'
 import { operations } from '../../operations.ts'
 import type { GatewayDeps } from '../gateway/forward.ts'
 
-export interface Background {
+interface Background {
   /** The work takes the time and memory of this holder. */
   readonly holder: Holder
   /** Ends what the work asks of servers. */

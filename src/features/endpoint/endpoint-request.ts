@@ -116,8 +116,7 @@ export function rpcError({ message }: EndpointRequest, code: number, text: strin
 
 /** The answer for everything that the caller does not see: the same for every reason (contract, 20.2). */
 export function unknown(asked: EndpointRequest, what: 'tool' | 'prompt' | 'resource', name: string): Response {
-  const word = { tool: 'Unknown tool', prompt: 'Unknown prompt', resource: 'Unknown resource' }[what]
   // SEP-2164: the error of a resource repeats its URI.
   const data = what === 'resource' ? { uri: name } : undefined
-  return rpcError(asked, rpcCodes.invalidParams, `${word}: ${shorten(name)}`, data)
+  return rpcError(asked, rpcCodes.invalidParams, `Unknown ${what}: ${shorten(name)}`, data)
 }

@@ -5,11 +5,11 @@ import { type EndpointRequest, serverInfo } from './endpoint-request.ts'
 import { type ListedConnection, listFreshMs } from './kept-lists.ts'
 
 /** Contract 20.5: bytes of the instructions of all connections together. Past it: each is cut to its part. */
-export const instructionsBytesMax = 2048
+const instructionsBytesMax = 2048
 /** Contract 20.5: bytes of the text of the view or namespace. Past it: it is cut. */
 const ownBytesMax = 1000
 /** Contract 20.5: bytes of the line that names connections that are not available. Past it: the line is cut. */
-export const unavailableBytesMax = 400
+const unavailableBytesMax = 400
 
 const [changing, completions] = [{ listChanged: true }, {}]
 const capabilities = { tools: changing, prompts: changing, resources: changing, completions }
@@ -27,7 +27,7 @@ export function initializeResult(asked: EndpointRequest, listed: readonly Listed
 }
 
 /** The text of the view or namespace, a line about what is not available, and the instructions of connections. */
-export function joinedInstructions(own: string, listed: readonly ListedConnection[]): string {
+function joinedInstructions(own: string, listed: readonly ListedConnection[]): string {
   const away = listed.flatMap(({ connectionId, problem }) => (problem ? [`${connectionId} (${problem.error})`] : []))
   const line = away.length === 0 ? [] : [cutTo(unavailableBytesMax, `Not available now: ${away.join(', ')}`)]
   const texts = listed.flatMap(({ connectionId, kept }) =>
@@ -57,14 +57,11 @@ function shared(texts: readonly { readonly head: string; readonly text: string }
 }
 
 /** A text of at most so many bytes of UTF-8; a cut one ends with `…`. '' if not even that fits. */
-export function cutTo(bytes: number, text: string): string {
+function cutTo(bytes: number, text: string): string {
   if (Buffer.byteLength(text) <= bytes) return text
-  const ellipsis = '…'
-  const room = bytes - Buffer.byteLength(ellipsis)
+  const room = bytes - Buffer.byteLength('…')
   if (room <= 0) return ''
-  const whole = Buffer.from(text)
-  let end = room
-  // A byte 10xxxxxx continues a character.
-  while (end > 0 && ((whole[end] as number) & 0xc0) === 0x80) end -= 1
-  return whole.toString('utf8', 0, end) + ellipsis
+  // As a stream: a character that is cut through is left out.
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+  return `${decoder.decode(Buffer.from(text).subarray(0, room), { stream: true })}…`
 }

@@ -18,7 +18,7 @@ import type { KeptLists } from './kept-lists.ts'
  * Milliseconds for which an answer is repeated. Everything that changes it is noticed at once, but lists that have
  * become old are read again only where they are joined. Past it: the lists are joined again.
  */
-export const repeatedMs = 1000
+const repeatedMs = 1000
 /** Bytes of memory of all answers that are kept. Past it: the least recently used one is made again. */
 const answersBytesMax = 16 * 2 ** 20
 

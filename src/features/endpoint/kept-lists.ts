@@ -43,9 +43,9 @@ import { readOffer } from './read-lists.ts'
 /** Contract 20.4: milliseconds for which a kept list is not read again. Past it: it is read again behind the answer. */
 export const listFreshMs = 10_000
 /** Contract 20.4: milliseconds that an answer waits for connections without a kept list. Past it: they are left out. */
-export const unseenWaitMs = 5000
+const unseenWaitMs = 5000
 /** Contract 20.4: milliseconds after a failed read in which no answer waits for a connection without a kept list. Past it: it is read again. */
-export const failedRestMs = 30_000
+const failedRestMs = 30_000
 /** Contract 20.4: milliseconds that postern shows a kept list after its server last confirmed it. Past it: the connection counts as never seen. */
 export const listKeptMs = 24 * 3600 * 1000
 /** How often an unchanged list is written again, so that the store knows when its server confirmed it last. */

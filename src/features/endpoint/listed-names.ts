@@ -37,7 +37,7 @@ export function mayHaveName(connectionId: string, listed: string): boolean {
 }
 
 /** `listed`: as the caller's list shows it. `joined`: an id and the connection's own name. `bare`: without an id. */
-export type CalledName =
+type CalledName =
   | { readonly kind: 'listed' }
   | { readonly kind: 'joined'; readonly connectionId: string; readonly own: string }
   | { readonly kind: 'bare' }

@@ -14,7 +14,7 @@ import { inBackground } from './background.ts'
 import { type Kept, type Offer, writingLines, writingRecord } from './kept-record.ts'
 
 /** Contract 20.4: milliseconds that a read of a server's lists may take. Past it: it ends as `upstream_timeout`. */
-export const listReadTimeoutMs = 30_000
+const listReadTimeoutMs = 30_000
 
 /** The reader's session with each server: it offers nothing to the server. */
 const reader: EndpointCall = {

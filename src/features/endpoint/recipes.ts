@@ -5,7 +5,7 @@ import type { Answer } from '../../http/handler.ts'
 import { namesInPath } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
 import { privateJson } from '../../http/respond.ts'
-import { clientNames, endpointName, type RecipeList, type RecipeOf, recipeOf } from '../../model/recipe.ts'
+import { clientNames, endpointName, type RecipeList, recipeOf } from '../../model/recipe.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
 
 /** For a caller that may read or call connections of the namespace. */
@@ -15,17 +15,12 @@ export const listRecipes: Answer<EndpointDeps> = async ({ authorizer, base }, re
   const query = readQuery(request.url, ['view', 'connection']) // 400
   const [view, connectionId] = [query.get('view'), query.get('connection')]
   const { namespace } = await authorizer.requireReadOrCall(context, first, connectionId) // 404, 403, 429
-  if (connectionId !== undefined) {
-    if (view !== undefined) throw invalidRequest('view: cannot be combined with connection: only a namespace has views')
-    const url = [base, 'connect', namespace, connectionId, 'mcp'].join('/')
-    return recipesFor({ base, namespace, url, name: connectionId })
-  }
+  if (connectionId !== undefined && view !== undefined)
+    throw invalidRequest('view: cannot be combined with connection: only a namespace has views')
   if (view !== undefined && (await context.directory.view(namespace, view)) === undefined) throw notFound() // 404
-  const url = [base, 'connect', namespace, 'mcp', ...(view === undefined ? [] : [view])].join('/')
-  return recipesFor({ base, namespace, url, name: endpointName(namespace, view) })
-}
-
-function recipesFor(endpoint: RecipeOf): Response {
-  const list: RecipeList = { url: endpoint.url, clients: clientNames.map((one) => recipeOf(one, endpoint)) }
+  const place = connectionId === undefined ? ['mcp', ...(view === undefined ? [] : [view])] : [connectionId, 'mcp']
+  const url = [base, 'connect', namespace, ...place].join('/')
+  const endpoint = { base, namespace, url, name: connectionId ?? endpointName(namespace, view) }
+  const list: RecipeList = { url, clients: clientNames.map((one) => recipeOf(one, endpoint)) }
   return new Response(JSON.stringify(list), { headers: privateJson })
 }

@@ -16,7 +16,7 @@ const callsKnownMax = 20_000
 const answeredKnownMax = 20_000
 
 /** A call of a client that a server has. */
-export interface SentCall {
+interface SentCall {
   /** As it was when the call was sent. */
   readonly connection: AuthorizedConnection
   /** The id under which the server has it. */
@@ -24,7 +24,7 @@ export interface SentCall {
 }
 
 /** A request of a server that a client has. */
-export interface AskedClient {
+interface AskedClient {
   readonly ref: ConnectionRef
   /** A hash of how the server was asked (`askedAs`): another one may have the connection's name when a reply comes. */
   readonly server: string

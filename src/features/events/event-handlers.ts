@@ -23,7 +23,7 @@ const hearingMs = 0.1
 /** Milliseconds after which an idle stream carries a comment. */
 const commentMs = 15_000
 
-export interface EventDeps extends HealthDeps {
+interface EventDeps extends HealthDeps {
   readonly events: EventLog
   readonly fairness: Pick<Fairness, 'memory' | 'time'>
   readonly watchStream: WatchStream

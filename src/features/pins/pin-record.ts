@@ -8,14 +8,14 @@ import { textOf } from '../../storage/bytes.ts'
 import { hashesByName, type SeenDefinition } from './pinned-definitions.ts'
 
 /** Ours: characters of definitions that are kept with a connection's pins. Past it: a change is shown without its differences. */
-export const pinnedTextCharsMax = 2 ** 20
+const pinnedTextCharsMax = 2 ** 20
 /** Ours: changes of one connection that are written to the audit log before somebody accepts. Past it: none are. */
 export const reportedMax = 1000
 
 /** Ours: tools of one connection that have pins; each takes up to 400 bytes. Past it: a tool has none, and is hidden under `block`. */
 export const pinnedToolsMax = 5000
 /** Ours: bytes of the name of a tool that has a pin, written as JSON without the quotes; one key's share of memory is enough to read a record with 5,000 such names. Past it: as for `pinnedToolsMax`. */
-export const pinnedNameBytesMax = 256
+const pinnedNameBytesMax = 256
 
 /** The hash that was accepted, and the one that the server lists now. Null: none. */
 export interface Pin {

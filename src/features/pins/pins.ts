@@ -52,7 +52,7 @@ const pinChars = 100
  */
 const comparedMax = 20_000
 
-export interface PinsDeps extends Pick<SharedParts, 'store' | 'audit' | 'clock'> {
+interface PinsDeps extends Pick<SharedParts, 'store' | 'audit' | 'clock'> {
   readonly quota: Usage
 }
 

@@ -13,7 +13,7 @@ import type { Store } from '../../storage/store.ts'
 import { entryOf, type Unversioned } from './registry-entries.ts'
 
 /** A server that a registry lists. `view`: '' for the endpoint of the namespace. */
-export interface Publishable {
+interface Publishable {
   readonly view: string
   readonly createdAt: string
   readonly server: Unversioned

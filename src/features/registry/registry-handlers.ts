@@ -39,9 +39,8 @@ async function listNamespaceRegistry(deps: SharedParts, request: Request): Promi
   const query = readPageQuery(request.url) // 400
   const { limit, after, isWithConnections } = query
   const isWanted = wantedBy(query)
-  const found: [position: string, entry: RegistryEntry][] = []
-  for (const [position, entry] of await ownEntries(deps, request, reader.namespace))
-    if (position > after && isWanted(entry)) found.push([position, entry])
+  const own = await ownEntries(deps, request, reader.namespace)
+  const found = own.filter(([position, entry]) => position > after && isWanted(entry))
   if (isWithConnections) {
     const context = await requireReader(deps, request, reader) // 401, 404, 403
     found.push(...(await connectionEntries(deps, context, reader.namespace, query)).filter(([, one]) => isWanted(one)))
