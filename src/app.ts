@@ -34,7 +34,7 @@ import { endpointTools } from './features/endpoint/endpoint-tools.ts'
 import type { KeptListsDeps } from './features/endpoint/kept-lists.ts'
 import { pinHandlers } from './features/endpoint/pin-handlers.ts'
 import { eventHandlers } from './features/events/event-handlers.ts'
-import { EventLog } from './features/events/event-log.ts'
+import { createEventLog, type EventLog } from './features/events/event-log.ts'
 import { publishingAudit, publishingStore } from './features/events/sources.ts'
 import { explainHandlers } from './features/explain/explain-handlers.ts'
 import { createCallRecorder } from './features/gateway/call-record.ts'
@@ -162,7 +162,7 @@ export type Rates = Readonly<Record<'mints' | 'writes' | 'calls' | 'failures', n
 
 /** Makes the application: its handler of requests, and the counts of its cache of pages. */
 export function createApp(given: AppDeps) {
-  const events = new EventLog(given.clock)
+  const events = createEventLog(given.clock)
   const store = publishingStore(given.store, events)
   const deps = { ...given, store, audit: publishingAudit(given.audit, events, given.clock) }
   const lists = createConnectionLists(deps.store, deps.secrets.cursorKey)

@@ -90,73 +90,67 @@ export class KeptEvent {
   }
 }
 
-export class EventLog {
-  readonly #events: KeptEvent[] = []
-  readonly #listeners = new Map<(event: KeptEvent) => void, Holder>()
-  readonly #places = new Shares(eventListenersMax)
-  readonly #due = new Set<() => void>()
-  readonly #clients: LRUCache<string, true>
-  readonly #connections: EventConnections = new LRUCache({ max: connectionsKeptMax })
-  readonly #clock: Clock
+export type EventLog = ReturnType<typeof createEventLog>
 
-  constructor(clock: Clock) {
-    this.#clock = clock
-    const perf = { now: () => clock.monotonic() }
-    this.#clients = new LRUCache({ max: clientsKnownMax, ttl: clientKnownMs, ttlResolution: 0, perf })
+export function createEventLog(clock: Clock) {
+  const events: KeptEvent[] = []
+  const listeners = new Map<(event: KeptEvent) => void, Holder>()
+  const places = new Shares(eventListenersMax)
+  const due = new Set<() => void>()
+  const perf = { now: () => clock.monotonic() }
+  const clients = new LRUCache<string, true>({ max: clientsKnownMax, ttl: clientKnownMs, ttlResolution: 0, perf })
+  const connections: EventConnections = new LRUCache({ max: connectionsKeptMax })
+
+  function publish(happening: Happening): void {
+    const event = new KeptEvent(clock.now(), happening, connections)
+    events.push(event)
+    if (events.length > eventsKeptMax) events.shift()
+    for (const listener of listeners.keys()) listener(event)
   }
 
-  publish(happening: Happening): void {
-    const event = new KeptEvent(this.#clock.now(), happening, this.#connections)
-    this.#events.push(event)
-    if (this.#events.length > eventsKeptMax) this.#events.shift()
-    for (const listener of this.#listeners.keys()) listener(event)
-  }
-
-  /** Calls `serve` soon: a few listeners at once, since hundreds of them would hold everybody else. */
-  wake(serve: () => void): void {
-    if (this.#due.size === 0) setTimeout(() => this.#serveDue(), servedAgainMs)
-    this.#due.add(serve)
-  }
-
-  #serveDue(): void {
+  function serveDue(): void {
     let left = servedAtOnce
-    for (const serve of this.#due) {
-      this.#due.delete(serve)
+    for (const serve of due) {
+      due.delete(serve)
       serve()
       left -= 1
       if (left === 0) break
     }
-    if (this.#due.size > 0) setTimeout(() => this.#serveDue(), servedAgainMs)
+    if (due.size > 0) setTimeout(serveDue, servedAgainMs)
   }
 
-  /** A client is at a connection; an event says so once in ten minutes. */
-  noteClient(ref: ConnectionRef, userId: string, client: string): void {
-    const key = [ref.namespace, ref.connectionId, userId, client].join('\0')
-    if (this.#clients.has(key)) return
-    this.#clients.set(key, true)
-    const { namespace, connectionId } = ref
-    const time = timestampOf(this.#clock)
-    this.publish({ type: 'client', client: { namespace, connectionId, client, userId, time } })
-  }
-
-  /** Listens until the function that this returns is called. Throws 429 if the key or the owner has too many. */
-  listen(holder: Holder, listener: (event: KeptEvent) => void): () => void {
-    const ofKey = [...this.#listeners.values()].filter(({ keyId }) => keyId === holder.keyId).length
-    if (ofKey >= eventListenersOfKeyMax || !this.#places.take(holder, 1))
-      throw new PlatformError(
-        'rate_limited',
-        'This API key or its owner has too many streams of events open: close some',
-        { retryAfter: 15 },
-      )
-    this.#listeners.set(listener, holder)
-    return () => {
-      if (this.#listeners.delete(listener)) this.#places.giveBack(holder, 1)
-    }
-  }
-
-  /** The events after the one of this id; undefined if some of them are not here any more. */
-  after(id: string): readonly KeptEvent[] | undefined {
-    const at = this.#events.findLastIndex((event) => event.id === id)
-    return at < 0 ? undefined : this.#events.slice(at + 1)
+  return {
+    publish,
+    /** Calls `serve` soon: a few listeners at once, since hundreds of them would hold everybody else. */
+    wake(serve: () => void): void {
+      if (due.size === 0) setTimeout(serveDue, servedAgainMs)
+      due.add(serve)
+    },
+    /** A client is at a connection; an event says so once in ten minutes. */
+    noteClient({ namespace, connectionId }: ConnectionRef, userId: string, client: string): void {
+      const key = [namespace, connectionId, userId, client].join('\0')
+      if (clients.has(key)) return
+      clients.set(key, true)
+      publish({ type: 'client', client: { namespace, connectionId, client, userId, time: timestampOf(clock) } })
+    },
+    /** Listens until the function that this returns is called. Throws 429 if the key or the owner has too many. */
+    listen(holder: Holder, listener: (event: KeptEvent) => void): () => void {
+      const ofKey = [...listeners.values()].filter(({ keyId }) => keyId === holder.keyId).length
+      if (ofKey >= eventListenersOfKeyMax || !places.take(holder, 1))
+        throw new PlatformError(
+          'rate_limited',
+          'This API key or its owner has too many streams of events open: close some',
+          { retryAfter: 15 },
+        )
+      listeners.set(listener, holder)
+      return () => {
+        if (listeners.delete(listener)) places.giveBack(holder, 1)
+      }
+    },
+    /** The events after the one of this id; undefined if some of them are not here any more. */
+    after(id: string): readonly KeptEvent[] | undefined {
+      const at = events.findLastIndex((event) => event.id === id)
+      return at < 0 ? undefined : events.slice(at + 1)
+    },
   }
 }

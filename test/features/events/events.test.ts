@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { LRUCache } from 'lru-cache'
 import {
-  EventLog,
+  createEventLog,
   eventListenersMax,
   eventListenersOfKeyMax,
   KeptEvent,
@@ -265,7 +265,7 @@ test('so many may listen with one key', async () => {
 })
 
 test('so many may listen with all keys of one user, and others have room', () => {
-  const events = new EventLog(clockOf(() => 0))
+  const events = createEventLog(clockOf(() => 0))
   const place = (keyId: string, userId: string) => events.listen({ keyId, family: keyId, userId }, () => {})
   let taken = 0
   const fill = () => {
