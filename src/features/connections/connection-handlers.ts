@@ -1,7 +1,4 @@
-/**
- * The handlers for connections (specification 4.2; contract, 5 and 6): list, read, create, replace, delete. A comment
- * beside a line lists the error statuses that the line can produce.
- */
+/** The handlers for connections (specification 4.2; contract, 5 and 6). Comments list the statuses of their lines. */
 
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { whileAllowed } from '../../auth/while-allowed.ts'

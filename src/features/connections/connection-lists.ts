@@ -115,10 +115,7 @@ export function createConnectionLists(store: Store, cursorKey: Buffer) {
   }
 }
 
-/**
- * The rows that match an index plan. Stops at `limit` rows or after `indexEntriesExaminedMax` index entries; the latter
- * can yield a page with fewer rows than requested, or none, and a cursor.
- */
+/** The rows that match an index plan: `limit`, or fewer after `indexEntriesExaminedMax`, perhaps none, and a cursor. */
 async function readPlannedRows(
   store: Store,
   { scope, limit, from }: PreparedList,

@@ -49,10 +49,7 @@ export async function createOne(deps: WriterDeps, asked: AskedWrite, probing: Pr
   return commit(deps, asked, { ...draft, connection, hasAsked: probing.hasAsked })
 }
 
-/**
- * Like `createOne`; 'again' also if `before` is no longer the stored record. Throws 404 if the caller does not see the
- * connection, 403, 400, and 409 for another `mcpUrl`.
- */
+/** Like `createOne`; 'again' also if `before` was replaced. Throws 404, 403, 400, and 409 for another `mcpUrl`. */
 export async function replaceOne(
   deps: WriterDeps,
   asked: AskedWrite,

@@ -6,18 +6,14 @@ import type { Holder } from '../../fairness/owner.ts'
 import { operations } from '../../operations.ts'
 import type { GatewayDeps } from '../gateway/forward.ts'
 
-interface Background {
-  /** The work takes the time and memory of this holder. */
-  readonly holder: Holder
-  /** Ends what the work asks of servers. */
-  readonly signal?: AbortSignal
-}
-
-/** Runs `work` with a request and an allowance of its own, which end with it. Throws what `work` throws, and 429. */
+/**
+ * Runs `work` with a request and an allowance of its own, which end with it. `holder`: whose time and memory it takes.
+ * `signal`: ends what it asks of servers. Throws what `work` throws, and 429.
+ */
 export async function inBackground<T>(
   { fairness, sockets }: Pick<GatewayDeps, 'fairness' | 'sockets'>,
   context: RequestContext,
-  { holder, signal }: Background,
+  { holder, signal }: { readonly holder: Holder; readonly signal?: AbortSignal },
   work: (context: RequestContext, allowance: Allowance) => Promise<T>,
 ): Promise<T> {
   const request = new Request(context.request.url, { signal: signal ?? null })

@@ -1,7 +1,4 @@
-/**
- * Sends a message of a client through one connection of the namespace, and its answer back (contract, 20.8). Only ids,
- * and names and URIs of definitions, are replaced in their bytes.
- */
+/** Sends a client's message to one connection (contract, 20.8): only ids, names and URIs are replaced in its bytes. */
 
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import { type ErrorCode, PlatformError } from '../../errors.ts'

@@ -148,10 +148,7 @@ function shortForm({ listed, definition }: ListedDefinition) {
   return { name: listed, call: callToolOf(definition), signature: signatureOf(listed, definition) }
 }
 
-/**
- * The tool that a call of `call_read`, `call_write` or `call_destructive` is for, with the call as its client would have
- * sent it; an answer where it is not to be called so. Throws 400, 429.
- */
+/** The tool that a `call_*` is for, with the call as a client would have sent it, or an answer. Throws 400, 429. */
 export async function foundTarget(
   deps: EndpointDeps,
   asked: EndpointRequest,

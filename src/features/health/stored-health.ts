@@ -21,10 +21,7 @@ export interface HealthDeps extends WriterDeps, RecordsDeps {
 /** Whether somebody has to do something. */
 export const needsSomebody = ({ level }: Health) => level === 'attention' || level === 'down'
 
-/**
- * The health of those that are there and that the caller may read, all of one namespace. `before`: those made later,
- * perhaps by others, are left out; milliseconds since 1970.
- */
+/** Of those that the caller may read, in one namespace. `before`: without those made later; milliseconds since 1970. */
 export async function healthOfAll(
   deps: HealthDeps,
   context: RequestContext,

@@ -4,6 +4,7 @@
  * them.
  */
 
+import type { PinList } from '../../model/pins.ts'
 import { textOf } from '../../storage/bytes.ts'
 import { hashesByName, type SeenDefinition } from './pinned-definitions.ts'
 
@@ -61,10 +62,10 @@ export interface ChangedPins {
   readonly changes: readonly PinChange[]
 }
 
-type PinState = 'accepted' | 'changed' | 'added' | 'removed'
-
 /** Of a definition without a pin: `added`. */
-export function stateOf({ accepted, present }: Pin = { accepted: null, present: '' }): PinState {
+export function stateOf(
+  { accepted, present }: Pin = { accepted: null, present: '' },
+): PinList['tools'][number]['state'] {
   if (present === null) return 'removed'
   if (accepted === null) return 'added'
   return accepted === present ? 'accepted' : 'changed'

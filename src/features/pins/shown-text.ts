@@ -4,10 +4,7 @@ import type { Work } from '../../fairness/turns.ts'
 import { sliceCost } from '../../limits.ts'
 import { valuesPerStep } from '../../schema/steps.ts'
 
-/**
- * Format, control and private-use characters, separators but space and line break, and those that other properties
- * have: fillers and variation selectors.
- */
+/** Characters without a mark: format, control, private use, most separators, fillers and variation selectors. */
 const invisible = new RegExp(
   [
     String.raw`[\p{Cf}\p{Co}\p{Cn}]|(?![ \t\n\r])[\p{Cc}\p{Z}]`,

@@ -1,7 +1,4 @@
-/**
- * `/registry/{namespace}`: the read API of the official MCP Registry, with entries that lead to this platform
- * (contract, 20.13). The namespace’s setting says who may read it.
- */
+/** `/registry/{namespace}`: the read API of the official MCP Registry, leading to this platform (contract, 20.13). */
 
 import type { RequestContext } from '../../auth/authorizer.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
