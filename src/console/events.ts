@@ -7,7 +7,8 @@ import { effect, signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { base, findSession, session } from './interface.ts'
 
-export type EventType = 'call' | 'connection' | 'client' | 'gap'
+const types = ['call', 'connection', 'client', 'gap'] as const
+export type EventType = (typeof types)[number]
 
 /** Whether events arrive, as the tab that reads them says. */
 export const isStreamOpen = signal(true)
@@ -21,7 +22,6 @@ interface Passed {
   readonly userId: string
 }
 
-const types: readonly EventType[] = ['call', 'connection', 'client', 'gap']
 const listeners = new Set<(event: Passed) => void>()
 const channel = new BroadcastChannel(`postern events ${base}`)
 
@@ -117,8 +117,9 @@ interface Bursts<T> {
   /** Whether an event that arrives now is heard. */
   readonly isWanted: (one: T) => boolean
   readonly hear: (came: readonly T[]) => void
-  /** The largest number of events that wait. Past it: the first are dropped, and `lose` is called. */
+  /** The largest number of events that wait. Past it: the first are dropped. */
   readonly most: number
+  /** Called whenever events were dropped, or missed by this browser. */
   readonly lose: () => void
 }
 
@@ -133,6 +134,7 @@ export function useBursts<T>(type: EventType, bursts: Bursts<T>): void {
     if (waiting.current.length === most) lose()
     waiting.current = [...waiting.current.slice(1 - most), one]
   })
+  useEvents('gap', () => latest.current.lose())
   useEffect(() => {
     const timer = setInterval(() => {
       const came = waiting.current

@@ -15,7 +15,6 @@ export const lastUser = signal<string | undefined>(undefined)
 /** An answer that is no success. */
 export class Refused extends Error {
   readonly status: number
-  readonly code: string
   readonly requestId: string | undefined
   /** Where a person sets a connection up. */
   readonly setupUrl: string | undefined
@@ -26,7 +25,6 @@ export class Refused extends Error {
     const { error, message, setupUrl } = (body ?? {}) as Record<string, string | undefined>
     super(message ?? (typeof error === 'string' ? error : `postern answered ${status}`))
     this.status = status
-    this.code = error ?? ''
     this.requestId = requestId ?? undefined
     this.setupUrl = setupUrl
     this.path = path
@@ -36,15 +34,13 @@ export class Refused extends Error {
 interface Sent {
   readonly body?: unknown
   readonly signal?: AbortSignal | undefined
-  readonly headers?: Readonly<Record<string, string>>
 }
 
 /** The body of a successful answer. Throws Refused. */
-export async function ask<T>(method: string, path: string, { body, signal: stop, headers }: Sent = {}): Promise<T> {
+export async function ask<T>(method: string, path: string, { body, signal: stop }: Sent = {}): Promise<T> {
   const response = await send(path, {
     method,
     headers: {
-      ...headers,
       ...(body !== undefined && { 'content-type': 'application/json' }),
       ...(method !== 'GET' && session.value && { 'x-postern-csrf': session.value.csrf }),
     },

@@ -5,6 +5,7 @@
 
 import { signal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
+import type { Pagination } from '../model/organization.ts'
 import { address } from './address.ts'
 import { eventsSoFar } from './events.ts'
 import { ask, session } from './interface.ts'
@@ -25,7 +26,10 @@ export class Pages<T> {
   length = 0
   /** Whether the last page has been read. */
   isWhole = false
-  error: Error | undefined
+  /** Why no more of it could be read. */
+  failure: Error | undefined
+  /** Whether events of its rows may have been missed. */
+  hasGap = false
   /** Events that had arrived when the reading of its first page began last. */
   eventsBefore = 0
   /** Changes whenever anything of the list does. */
@@ -45,6 +49,19 @@ export class Pages<T> {
     return this.isWhole || this.#known.length > 1
   }
 
+  get isLoading(): boolean {
+    return !this.isBegun && this.failure === undefined
+  }
+
+  get isEmpty(): boolean {
+    return this.isWhole && this.length === 0
+  }
+
+  /** Why nothing of it could be read. */
+  get error(): Error | undefined {
+    return this.isBegun ? undefined : this.failure
+  }
+
   /** Undefined while its page is not held. */
   at(index: number): T | undefined {
     const page = this.#pageOf(index)
@@ -53,7 +70,7 @@ export class Pages<T> {
 
   /** Begins to read the first page of these rows that is not held. Each page that arrives changes `version`. */
   want(first: number, last: number): void {
-    if (this.error !== undefined) return
+    if (this.failure !== undefined) return
     const [from, to] = [this.#pageOf(first), this.#pageOf(last)]
     let page = from
     while (page <= to && this.#held.has(page)) page += 1
@@ -76,15 +93,22 @@ export class Pages<T> {
     this.version.value += 1
   }
 
+  miss(): void {
+    if (this.hasGap) return
+    this.hasGap = true
+    this.version.value += 1
+  }
+
   /** Reads the list again from its beginning, or goes on after an error. */
-  again(): void {
-    if (this.error === undefined) {
+  readonly again = (): void => {
+    if (this.failure === undefined) {
       this.#known = [{ cursor: null, first: 0 }]
       this.#held.clear()
       this.length = 0
       this.isWhole = false
+      this.hasGap = false
     }
-    this.error = undefined
+    this.failure = undefined
     this.rest()
     this.want(0, 0)
     this.version.value += 1
@@ -106,7 +130,7 @@ export class Pages<T> {
       this.#letGo(page)
     } catch (error) {
       if (stop.aborted) return
-      this.error = error as Error
+      this.failure = error as Error
     }
     this.#reading = undefined
     this.version.value += 1
@@ -134,10 +158,10 @@ const left = new Map<string, Pages<unknown>>()
 /** Past it: the console forgets the oldest list, and reads it again when somebody comes back to it. */
 const leftMax = 8
 
-/** `name`: of the list, with its filters; null: it is not known yet. A room to which the browser leads back finds its list again. */
-export function usePages<T>(name: string | null, read: Read<T>): Pages<T> | undefined {
+/** `name`: of the list, with its filters; null: it is not read yet. A room to which the browser leads back finds its list again. */
+export function usePages<T>(name: string | null, read: Read<T>): Pages<T> {
   const pages = useMemo(() => {
-    if (name === null) return undefined
+    if (name === null) return new Pages<T>(read)
     // Nobody sees the list of another session.
     const key = `${session.value?.csrf} ${name}`
     const before = address.peek().isBack ? left.get(key) : undefined
@@ -148,23 +172,28 @@ export function usePages<T>(name: string | null, read: Read<T>): Pages<T> | unde
     return pages
   }, [name])
   useEffect(() => {
-    if (pages?.isBegun === false) pages.want(0, 0)
-    return () => pages?.rest()
+    if (name !== null && !pages.isBegun) pages.want(0, 0)
+    return () => pages.rest()
   }, [pages])
   // A room that uses it is painted again with each change.
-  pages?.version.value
+  pages.version.value
   return pages
 }
 
-/** The pagination of lists whose pages have numbers: the number of the next one stands for its cursor. */
-interface Numbered {
-  readonly pagination: { readonly currentPage: number; readonly totalPages: number }
+type Body = Readonly<Record<string, unknown>>
+
+/** Reads a list whose pages have cursors. `member`: the list in their body. `path`: with a parameter. */
+export function listed<T>(member: string, path: string): Read<T> {
+  return async (cursor, signal) => {
+    const body = await ask<Body & Pick<Page<T>, 'nextCursor'>>('GET', `${path}${after(cursor)}`, { signal })
+    return { items: body[member] as T[], nextCursor: body.nextCursor }
+  }
 }
 
-/** Reads them. `member`: the list in their body. */
+/** Reads a list whose pages have numbers: that of the next one stands for its cursor. */
 export function numbered<T>(member: string, pathOf: (page: string) => string): Read<T> {
   return async (cursor, signal) => {
-    const body = await ask<Numbered & Readonly<Record<string, unknown>>>('GET', pathOf(cursor ?? '1'), { signal })
+    const body = await ask<Body & { pagination: Pagination }>('GET', pathOf(cursor ?? '1'), { signal })
     const { currentPage, totalPages } = body.pagination
     return { items: body[member] as T[], nextCursor: currentPage < totalPages ? String(currentPage + 1) : null }
   }
@@ -172,11 +201,3 @@ export function numbered<T>(member: string, pathOf: (page: string) => string): R
 
 /** The parameter that reads on behind a cursor. */
 export const after = (cursor: string | null) => (cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`)
-
-/** The state of a list as a room shows it. */
-export const stateOf = (pages: Pages<unknown> | undefined) => ({
-  isLoading: pages === undefined || (!pages.isBegun && pages.error === undefined),
-  error: pages?.isBegun === true ? undefined : pages?.error,
-  isEmpty: pages?.isWhole === true && pages.length === 0,
-  again: () => pages?.again(),
-})

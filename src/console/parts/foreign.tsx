@@ -29,7 +29,7 @@ interface ForeignProps {
   /** Characters that are shown at first. */
   readonly most?: number
   /** The element around it, with its class. */
-  readonly as?: 'p' | 'pre' | 'small' | 'span' | 'dt' | 'legend' | 'del' | 'ins'
+  readonly as?: 'p' | 'pre' | 'small' | 'span' | 'dt' | 'del' | 'ins'
   readonly class?: string
 }
 

@@ -80,7 +80,7 @@ export function Busy() {
     return () => clearTimeout(timer)
   }, [])
   return isSlow ? (
-    <span data-part="busy" class="busy" role="status">
+    <span data-part="busy" role="status">
       working…
     </span>
   ) : null

@@ -39,7 +39,7 @@ interface RoomProps {
   readonly name: string
   readonly title: string
   readonly id?: string
-  readonly resource?: Pick<Resource<unknown>, 'error' | 'isLoading' | 'again'>
+  readonly resource?: Pick<Resource<unknown>, 'error' | 'isLoading' | 'again'> & { readonly isEmpty?: boolean }
   readonly isEmpty?: boolean
   readonly actions?: ComponentChildren
   /** They stay, with the focus that one of them has, while the room is read again. */
@@ -50,7 +50,8 @@ interface RoomProps {
 }
 
 /** The root of a room: its heading, which has the focus when somebody comes in, and its state. */
-export function Room({ name, title, id, resource, isEmpty, actions, filters, request, children }: RoomProps) {
+export function Room({ name, title, id, resource, isEmpty = resource?.isEmpty, ...props }: RoomProps) {
+  const { actions, filters, request, children } = props
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
     heading.current?.focus({ preventScroll: true })

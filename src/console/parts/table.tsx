@@ -4,7 +4,7 @@ import { observeWindowOffset, observeWindowRect, Virtualizer, windowScroll } fro
 import type { ComponentChildren } from 'preact'
 import { useEffect, useLayoutEffect, useReducer, useRef, useState } from 'preact/hooks'
 import type { Pages } from '../pages.ts'
-import { Busy } from './parts.tsx'
+import { Action, Busy } from './parts.tsx'
 import { Problem } from './room.tsx'
 
 export interface Column<T> {
@@ -49,7 +49,7 @@ function useVirtualizer(count: number, margin: number) {
 }
 
 export function Table<T>({ label, columns, pages, hooks, before = [] }: TableProps<T>) {
-  const { length, isWhole, error } = pages
+  const { length, isWhole, failure } = pages
   const above = useRef<HTMLTableRowElement>(null)
   const [margin, setMargin] = useState(0)
   // One row more stands for those that have not been read.
@@ -105,7 +105,7 @@ export function Table<T>({ label, columns, pages, hooks, before = [] }: TablePro
             return (
               <tr key={`absent ${index}`} data-index={index}>
                 <td colSpan={columns.length} class="muted">
-                  {index === length && error === undefined ? <Busy /> : '…'}
+                  {index === length && failure === undefined ? <Busy /> : '…'}
                 </td>
               </tr>
             )
@@ -117,9 +117,18 @@ export function Table<T>({ label, columns, pages, hooks, before = [] }: TablePro
           />
         </tbody>
       </table>
-      {error !== undefined && <Problem error={error} again={() => pages.again()} />}
+      {failure !== undefined && <Problem error={failure} again={pages.again} />}
     </>
   )
+}
+
+/** Says that news of a list were missed, and offers to read it again. `news`: in words. */
+export function Gap({ news, pages }: { readonly news: string; readonly pages: Pages<unknown> }) {
+  return pages.hasGap ? (
+    <p role="status">
+      Some {news} may be missing here. <Action name="retry" onClick={pages.again} label="Read again" />
+    </p>
+  ) : null
 }
 
 interface SpaceProps {

@@ -3,8 +3,8 @@
 import { auditEvents } from '../../model/audit-event.ts'
 import type { AuditVerification } from '../../model/recorded-call.ts'
 import { address } from '../address.ts'
-import { ask, session } from '../interface.ts'
-import { after, stateOf, usePages } from '../pages.ts'
+import { session } from '../interface.ts'
+import { listed, usePages } from '../pages.ts'
 import { Filter } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { State, When } from '../parts/parts.tsx'
@@ -16,11 +16,6 @@ interface Entry extends Readonly<Record<string, unknown>> {
   readonly seq: number
   readonly time: string
   readonly event: string
-}
-
-interface AuditBody {
-  readonly entries: Entry[]
-  readonly nextCursor: string | null
 }
 
 const columns: readonly Column<Entry>[] = [
@@ -40,11 +35,9 @@ export function Audit() {
   const wanted = event === '' ? '' : `&event=${encodeURIComponent(event)}`
   // Somebody is still typing, or it is a slip.
   const isKnown = event === '' || (auditEvents as readonly string[]).includes(event)
-  const pages = usePages<Entry>(isOperator && isKnown ? `audit ${wanted}` : null, async (cursor, signal) => {
-    const { entries, nextCursor } = await ask<AuditBody>('GET', `/audit?limit=100${wanted}${after(cursor)}`, { signal })
-    return { items: entries, nextCursor }
-  })
-  const list = isKnown ? stateOf(pages) : { isLoading: false, error: undefined, isEmpty: true, again() {} }
+  const path = `/audit?limit=100${wanted}`
+  const pages = usePages(isOperator && isKnown ? path : null, listed<Entry>('entries', path))
+  const isEmpty = !isKnown || pages.isEmpty
   const verified = useResource<AuditVerification>(isOperator ? '/audit/verification' : null)
   if (!isOperator)
     return (
@@ -58,12 +51,9 @@ export function Audit() {
     <Room
       name="audit"
       title="Audit log"
-      resource={list}
-      request={{
-        path: `/audit?limit=100${wanted}`,
-        command: { words: ['audit', 'list'], options: event === '' ? {} : { event } },
-      }}
-      isEmpty={list.isEmpty}
+      {...(isKnown && { resource: pages })}
+      request={{ path, command: { words: ['audit', 'list'], options: event === '' ? {} : { event } } }}
+      isEmpty={isEmpty}
       filters={<Filter of="event" name="q" label="Event" hint="like key.created" suggestions={auditEvents} />}
     >
       <p data-part="verdict">
@@ -76,8 +66,9 @@ export function Audit() {
           />
         )}
       </p>
-      {list.isEmpty && <p>{isKnown ? 'No entry fits.' : 'No event has this name.'}</p>}
-      {!list.isEmpty && pages !== undefined && (
+      {isEmpty ? (
+        <p>{isKnown ? 'No entry fits.' : 'No event has this name.'}</p>
+      ) : (
         <Table label="Audit log" columns={columns} pages={pages} hooks={({ seq }) => ({ 'data-id': String(seq) })} />
       )}
     </Room>

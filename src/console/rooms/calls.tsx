@@ -4,9 +4,9 @@ import { useEffect, useState } from 'preact/hooks'
 import type { CallStory } from '../../model/health.ts'
 import type { CallPage } from '../../model/recorded-call.ts'
 import { address, filter, hrefOf } from '../address.ts'
-import { hasArrivedSince, isStreamOpen, useBursts, useEvents } from '../events.ts'
+import { hasArrivedSince, isStreamOpen, useBursts } from '../events.ts'
 import { ask } from '../interface.ts'
-import { after, type Pages, stateOf, usePages } from '../pages.ts'
+import { after, listed, type Pages, usePages } from '../pages.ts'
 import { CallCharts } from '../parts/call-charts.tsx'
 import { DangerousAction } from '../parts/dialog.tsx'
 import { Filter } from '../parts/field.tsx'
@@ -16,7 +16,7 @@ import { NamespaceChoice, useMe } from '../parts/me.tsx'
 import { Action, Copied, Facts, State, When, Wrong } from '../parts/parts.tsx'
 import { policyText } from '../parts/policy-form.tsx'
 import { Room } from '../parts/room.tsx'
-import { type Column, Table } from '../parts/table.tsx'
+import { type Column, Gap, Table } from '../parts/table.tsx'
 import { useAction, useResource } from '../resource.ts'
 
 type CallsBody = typeof CallPage.static
@@ -33,29 +33,26 @@ const liveMax = 100
  * Calls as they happen, the newest first, painted at most four times a second and while somebody looks. A list that is
  * read for other filters has what came until then; one to which somebody comes back may lack some.
  */
-function useLive(isOn: boolean, namespace: string, pages: Pages<ShownCall> | undefined) {
+function useLive(isOn: boolean, namespace: string, pages: Pages<ShownCall>) {
   const [calls, setCalls] = useState<readonly ShownCall[]>([])
-  const [hasGap, setGap] = useState(false)
   useBursts<ShownCall>('call', {
     isWanted(call) {
       const isOfRoom = namespace === '' || call.namespace === namespace
-      if (isOfRoom && !isOn) setGap(true)
+      if (isOfRoom && !isOn) pages.miss()
       return isOfRoom && isOn
     },
     hear(came) {
-      if (calls.length + came.length > liveMax) setGap(true)
+      if (calls.length + came.length > liveMax) pages.miss()
       setCalls((before) => [...came.toReversed(), ...before].slice(0, liveMax))
     },
     most: liveMax,
-    lose: () => setGap(true),
+    lose: () => pages.miss(),
   })
-  useEvents('gap', () => setGap(true))
   useEffect(() => {
     setCalls([])
-    setGap(pages?.isBegun === true && hasArrivedSince('call', pages.eventsBefore))
+    if (pages.isBegun && hasArrivedSince('call', pages.eventsBefore)) pages.miss()
   }, [pages])
-  const state = isOn ? (isStreamOpen.value ? 'live' : 'off') : 'paused'
-  return { calls, hasGap: hasGap && isOn, state, clear: () => setGap(false) }
+  return { calls, state: isOn ? (isStreamOpen.value ? 'live' : 'off') : 'paused' }
 }
 
 const columns: readonly Column<ShownCall>[] = [
@@ -112,10 +109,8 @@ export function Calls() {
   const others = names.slice(4).filter((name) => of(name) !== '')
   const parts = names.map((name) => (of(name) === '' ? '' : `&${name}=${encodeURIComponent(of(name))}`))
   const wanted = parts.join('')
-  const pages = usePages<ShownCall>(`calls ${wanted}`, async (cursor, signal) => {
-    const { calls, nextCursor } = await ask<CallsBody>('GET', `/calls?limit=100${wanted}${after(cursor)}`, { signal })
-    return { items: calls, nextCursor }
-  })
+  const path = `/calls?limit=100${wanted}`
+  const pages = usePages(path, listed<ShownCall>('calls', path))
   const [isLive, setLive] = useState(true)
   // The server alone knows whether a call that arrives has this token, and so on.
   const isDecidedHere = others.every((name) => name === 'user')
@@ -131,16 +126,15 @@ export function Calls() {
   const save = useAction(() => exportCalls(wanted))
   // A call that came while the first page was read is in both. A client may give calls one request id.
   const idOf = (call?: ShownCall) => call && `${call.requestId} ${call.time} ${call.tool}`
-  const read = new Set(Array.from({ length: 100 }, (_, index) => idOf(pages?.at(index))))
+  const read = new Set(Array.from({ length: 100 }, (_, index) => idOf(pages.at(index))))
   const came = live.calls.filter((call) => isWanted(call) && !read.has(idOf(call)))
-  const list = stateOf(pages)
-  const isEmpty = came.length === 0 && list.isEmpty
+  const isEmpty = came.length === 0 && pages.isEmpty
   return (
     <Room
       name="calls"
       title="Calls"
-      resource={list}
-      request={{ path: `/calls?limit=100${wanted}`, command }}
+      resource={pages}
+      request={{ path, command }}
       isEmpty={isEmpty}
       actions={
         <>
@@ -182,22 +176,11 @@ export function Calls() {
     >
       {/* The charts have a time of their own. */}
       <CallCharts wanted={parts.slice(0, -2).join('')} />
-      {live.hasGap && (
-        <p role="status">
-          Some calls may be missing here.{' '}
-          <Action
-            name="retry"
-            onClick={() => {
-              live.clear()
-              pages?.again()
-            }}
-            label="Read again"
-          />
-        </p>
-      )}
+      {live.state !== 'paused' && <Gap news="calls" pages={pages} />}
       <Wrong error={save.error} />
-      {isEmpty && <p>No call is recorded that fits. Calls appear here as they are made.</p>}
-      {!isEmpty && pages !== undefined && (
+      {isEmpty ? (
+        <p>No call is recorded that fits. Calls appear here as they are made.</p>
+      ) : (
         <Table
           label="Calls"
           columns={columns}

@@ -4,9 +4,9 @@ import { useState } from 'preact/hooks'
 import type { Connection, ConnectionPage } from '../../model/connection.ts'
 import type { Health, HealthPage } from '../../model/health.ts'
 import { address, filter, hrefOf } from '../address.ts'
-import { useBursts, useEvents } from '../events.ts'
+import { useBursts } from '../events.ts'
 import { ask } from '../interface.ts'
-import { after, type Page, stateOf, usePages } from '../pages.ts'
+import { after, type Page, usePages } from '../pages.ts'
 import { Field, Filter, Form, useDraft } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { HealthLine } from '../parts/health-line.tsx'
@@ -14,7 +14,7 @@ import { NamespaceChoice, NewNamespaceLink, reasonIn, useMe } from '../parts/me.
 import { ConnectionId, createConnection, serverOf } from '../parts/new-connection.tsx'
 import { Action } from '../parts/parts.tsx'
 import { Room } from '../parts/room.tsx'
-import { type Column, Table } from '../parts/table.tsx'
+import { type Column, Gap, Table } from '../parts/table.tsx'
 import { useAction } from '../resource.ts'
 
 /** Connections of a page: as many as one request asks the health of. */
@@ -90,21 +90,18 @@ export function Connections() {
   const pages = usePages<Listed>(namespace === undefined ? null : path, (cursor, stop) =>
     (isUnwell ? readUnwell : readConnections)(namespace ?? '', `${path}${after(cursor)}`, stop),
   )
-  const change = (health: Health) => pages?.change((one) => (one.id === health.connectionId ? { ...one, health } : one))
-  const [hasGap, setGap] = useState(false)
+  const change = (health: Health) => pages.change((one) => (one.id === health.connectionId ? { ...one, health } : one))
   useBursts<Health & { namespace: string }>('connection', {
     isWanted: (one) => one.namespace === namespace,
     hear(came) {
       const newest = new Map(came.map((one) => [one.connectionId, one]))
-      pages?.change((one) => ({ ...one, health: newest.get(one.id) ?? one.health }))
+      pages.change((one) => ({ ...one, health: newest.get(one.id) ?? one.health }))
     },
     most: changesMax,
-    lose: () => setGap(true),
+    lose: () => pages.miss(),
   })
-  useEvents('gap', () => setGap(true))
   const isNowhere = me.data !== undefined && namespace === undefined
-  const state = isNowhere ? { ...me, isEmpty: true } : stateOf(pages)
-  const { isEmpty } = state
+  const isEmpty = isNowhere || pages.isEmpty
   const isFiltered = filters !== '' || isUnwell
   const reason = reasonIn(me.data, namespace, 'connections:write', 'make connections here')
   const command = {
@@ -115,7 +112,7 @@ export function Connections() {
     <Room
       name="connections"
       title="Connections"
-      resource={me.error === undefined ? state : me}
+      resource={isNowhere || me.error !== undefined ? me : pages}
       isEmpty={isEmpty}
       request={{ path, command: isUnwell || of('name') !== '' ? undefined : command }}
       actions={
@@ -152,19 +149,7 @@ export function Connections() {
       }
     >
       {of('new') !== '' && reason === undefined && <NewConnection namespace={namespace ?? ''} />}
-      {hasGap && (
-        <p role="status">
-          Some changes may be missing here.{' '}
-          <Action
-            name="retry"
-            onClick={() => {
-              setGap(false)
-              pages?.again()
-            }}
-            label="Read again"
-          />
-        </p>
-      )}
+      <Gap news="changes" pages={pages} />
       {isEmpty && (
         <p>
           {isUnwell
@@ -175,7 +160,7 @@ export function Connections() {
           {isNowhere ? <NewNamespaceLink /> : !isFiltered && <a href={hrefOf('servers')}>Find a registered server</a>}
         </p>
       )}
-      {!isEmpty && pages !== undefined && (
+      {!isEmpty && (
         <Table
           label="Connections"
           columns={columns(change)}

@@ -3,7 +3,7 @@
 import type { NamespaceDetail } from '../../model/organization.ts'
 import { address, filter, go, hrefOf } from '../address.ts'
 import { ask } from '../interface.ts'
-import { numbered, stateOf, usePages } from '../pages.ts'
+import { numbered, usePages } from '../pages.ts'
 import { DangerousAction } from '../parts/dialog.tsx'
 import { Field, Filter, Form, useDraft } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
@@ -36,13 +36,11 @@ export function Namespaces() {
     `namespaces ${q}`,
     numbered('namespaces', (page) => pathOf(q, page)),
   )
-  const list = stateOf(pages)
   return (
     <Room
       name="namespaces"
       title="Namespaces"
-      resource={list}
-      isEmpty={list.isEmpty}
+      resource={pages}
       request={{ path: pathOf(q, '1'), command: q === '' ? { words: ['namespace', 'list'] } : undefined }}
       actions={
         <Action name="create" isMain onClick={() => filter({ new: isNew ? '' : 'yes' })} label="New namespace" />
@@ -50,8 +48,9 @@ export function Namespaces() {
       filters={<Filter of="q" label="Begins with" />}
     >
       {isNew && <NewNamespace />}
-      {list.isEmpty && <p>There are no namespaces here yet. Connections are made in one: begin with it.</p>}
-      {!list.isEmpty && pages !== undefined && (
+      {pages.isEmpty ? (
+        <p>There are no namespaces here yet. Connections are made in one: begin with it.</p>
+      ) : (
         <Table label="Namespaces" columns={columns} pages={pages} hooks={({ name }) => ({ 'data-id': name })} />
       )}
       {(me.data?.organizations.length ?? 0) > 0 && (

@@ -6,7 +6,7 @@ import type { ServerDetail, ServerItem } from '../../model/server.ts'
 import { address, filter, go, hrefOf } from '../address.ts'
 import { ask } from '../interface.ts'
 import { parseJson } from '../json.ts'
-import { numbered, stateOf, usePages } from '../pages.ts'
+import { numbered, usePages } from '../pages.ts'
 import { DangerousAction } from '../parts/dialog.tsx'
 import { Field, Filter, Form, useDraft } from '../parts/field.tsx'
 import { Foreign, visible } from '../parts/foreign.tsx'
@@ -49,13 +49,11 @@ export function Servers() {
     `servers ${q}`,
     numbered('servers', (page) => pathOf(q, page)),
   )
-  const list = stateOf(pages)
   return (
     <Room
       name="servers"
       title="Servers"
-      resource={list}
-      isEmpty={list.isEmpty}
+      resource={pages}
       request={{
         path: pathOf(q, '1'),
         command: q === '' ? { words: ['server', 'list'] } : { words: ['server', 'search'], operands: [q] },
@@ -71,8 +69,9 @@ export function Servers() {
       filters={<Filter of="q" label="Search" />}
     >
       {address.value.query.get('new') !== null && <NewServer />}
-      {list.isEmpty && <p>{q === '' ? 'No server is registered here yet.' : 'No server fits.'}</p>}
-      {!list.isEmpty && pages !== undefined && (
+      {pages.isEmpty ? (
+        <p>{q === '' ? 'No server is registered here yet.' : 'No server fits.'}</p>
+      ) : (
         <Table
           label="Servers"
           columns={columns}
