@@ -29,9 +29,8 @@ export function ApiKeys({ path, keys }: { readonly path: string; readonly keys: 
               <When at={one.createdAt} /> {one.id === own && <small>this session’s key</small>}
             </span>
             <DangerousAction
-              name="revoke"
-              label="Revoke"
-              act={`Revoke “${named(one.name)}”`}
+              act="Revoke"
+              of={`“${named(one.name)}”`}
               isSmall
               onAct={async () => {
                 await ask('DELETE', `${path}/${encodeURIComponent(one.id)}`)

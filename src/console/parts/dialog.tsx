@@ -23,11 +23,9 @@ export function useModal() {
 }
 
 interface DangerousProps {
-  readonly name: string
-  /** Of the button that asks. */
-  readonly label: string
-  /** The deed, as the dialog and its button say it: `Delete crm`. Names of strangers may be in it. */
-  readonly act: string
+  readonly act: 'Delete' | 'Remove' | 'Revoke'
+  /** The thing that it is done to. It may be a stranger's name. */
+  readonly of: string
   readonly isSmall?: boolean
   readonly reason?: string | undefined
   /** The name that somebody has to type first, where much is lost. */
@@ -38,27 +36,21 @@ interface DangerousProps {
 }
 
 /** A button of something dangerous, which a dialog asks about. */
-export function DangerousAction({ label, isSmall = false, reason, children, ...asked }: DangerousProps) {
-  const { name } = asked
+export function DangerousAction({ isSmall = false, reason, ...asked }: DangerousProps) {
+  const { act } = asked
   const [isAsking, setAsking] = useState(false)
   return (
     <>
-      <Action {...{ name, isSmall, reason }} onClick={() => setAsking(true)}>
-        {label}
-      </Action>
-      {isAsking && (
-        <Confirm {...asked} onClose={() => setAsking(false)}>
-          {children}
-        </Confirm>
-      )}
+      <Action {...{ isSmall, reason }} name={act.toLowerCase()} onClick={() => setAsking(true)} label={act} />
+      {isAsking && <Confirm {...asked} onClose={() => setAsking(false)} />}
     </>
   )
 }
 
-type ConfirmProps = Omit<DangerousProps, 'label' | 'isSmall' | 'reason'> & { readonly onClose: () => void }
+type ConfirmProps = Omit<DangerousProps, 'isSmall' | 'reason'> & { readonly onClose: () => void }
 
-function Confirm({ name, act, typed, onAct, onClose, children }: ConfirmProps) {
-  const deed = visible(act)
+function Confirm({ act, of, typed, onAct, onClose, children }: ConfirmProps) {
+  const deed = visible(`${act} ${of}`)
   const dialog = useModal()
   const [text, setText] = useState('')
   const reason = typed === undefined || text === typed ? undefined : `Type ${typed} first`
@@ -73,9 +65,7 @@ function Confirm({ name, act, typed, onAct, onClose, children }: ConfirmProps) {
       {typed !== undefined && <Field name="confirm" label={`Type ${typed}`} value={text} onInput={setText} />}
       <Wrong error={doing.error} />
       <p>
-        <Action name={name} isMain reason={reason} does={doing}>
-          {deed}
-        </Action>{' '}
+        <Action name={act.toLowerCase()} isMain reason={reason} does={doing} label={deed} />{' '}
         <Action name="pause" onClick={onClose} label="Keep it" />
       </p>
     </dialog>

@@ -162,12 +162,11 @@ export function Form({ title, onSend, onTry, children }: FormProps) {
 
 /** Shows all that is certainly wrong within an element, and moves the focus to the first of it. Whether there is any. */
 export function showWrong(within: HTMLElement | null): boolean {
-  const [first, ...others] = within?.querySelectorAll<HTMLElement>('[data-wrong]') ?? []
+  const wrong = [...(within?.querySelectorAll<HTMLElement>('[data-wrong]') ?? [])]
   // Each tells what is wrong when it is left.
-  for (const one of others) one.dispatchEvent(new FocusEvent('blur'))
-  first?.dispatchEvent(new FocusEvent('blur'))
-  first?.focus()
-  return first !== undefined
+  for (const one of wrong) one.dispatchEvent(new FocusEvent('blur'))
+  wrong[0]?.focus()
+  return wrong.length > 0
 }
 
 /** Hours that a draft is kept. */

@@ -42,12 +42,7 @@ export function HealthLine({ health: given, namespace, onChange }: HealthProps) 
   )
 }
 
-interface ResolveProps {
-  readonly namespace: string
-  readonly health: Health
-  readonly action: HealthAction
-  readonly onChange: (health: Health) => void
-}
+type ResolveProps = Required<HealthProps> & { readonly action: HealthAction }
 
 function Resolve({ namespace, health, action, onChange }: ResolveProps) {
   const test = useAction(async (path: string) => onChange(await ask<Health>('POST', path)))
@@ -62,9 +57,13 @@ function Resolve({ namespace, health, action, onChange }: ResolveProps) {
   if (action.kind !== 'test') return <small class="muted">{action.label}</small>
   return (
     <>
-      <Action name="resolve" isSmall isBusy={test.isBusy} onClick={() => void test.run(action.path)}>
-        {action.label}
-      </Action>
+      <Action
+        name="resolve"
+        isSmall
+        isBusy={test.isBusy}
+        onClick={() => void test.run(action.path)}
+        label={action.label}
+      />
       <Wrong error={test.error} />
     </>
   )

@@ -38,9 +38,7 @@ export function Result({ result }: { readonly result: ToolResult }) {
         <PartOf key={index} part={partOf(part)} most={most} />
       ))}
       {content.length < all.length && (
-        <Action name="more" onClick={() => setWhole(true)}>
-          Show all {all.length} parts
-        </Action>
+        <Action name="more" onClick={() => setWhole(true)} label={`Show all ${all.length} parts`} />
       )}
       {content.length === 0 && structuredContent === undefined && <p class="muted">The result is empty.</p>}
       {structuredContent !== undefined && (
@@ -97,9 +95,7 @@ function Picture({ part }: { readonly part: Part }) {
   if (isWanted) return <canvas ref={canvas} role="img" aria-label="A picture in the result" />
   return (
     <p>
-      <Action name="open" onClick={() => setWanted(true)}>
-        Show the picture ({part.mimeType})
-      </Action>
+      <Action name="open" onClick={() => setWanted(true)} label={`Show the picture (${part.mimeType})`} />
     </p>
   )
 }
@@ -130,9 +126,7 @@ export function Tree({ value, depth = 0 }: { readonly value: unknown; readonly d
           ))}
           {shown.length < members.length && (
             <li>
-              <Action name="more" onClick={() => setWhole(true)}>
-                Show all {members.length}
-              </Action>
+              <Action name="more" onClick={() => setWhole(true)} label={`Show all ${members.length}`} />
             </li>
           )}
         </ul>

@@ -19,9 +19,7 @@ export function SomeRows<T>({ items, row }: SomeRowsProps<T>) {
       {items.slice(0, shown).map(row)}
       {items.length > shown && (
         <li>
-          <Action name="more" onClick={() => setShown(shown + rowsMax)}>
-            Show more of {items.length}
-          </Action>
+          <Action name="more" onClick={() => setShown(shown + rowsMax)} label={`Show more of ${items.length}`} />
         </li>
       )}
     </>

@@ -149,9 +149,7 @@ export function Calls() {
           </span>
           <Action name="export" does={save} label="Export" />
           {isDecidedHere && (
-            <Action name="pause" onClick={() => setLive(!isLive)}>
-              {isLive ? 'Pause' : 'Resume'}
-            </Action>
+            <Action name="pause" onClick={() => setLive(!isLive)} label={isLive ? 'Pause' : 'Resume'} />
           )}
         </>
       }
@@ -224,9 +222,8 @@ function UsedToken({ id }: { readonly id: string }) {
     <>
       <code>{id}</code> {isRevoked && <span role="status">is revoked</span>}{' '}
       <DangerousAction
-        name="revoke"
-        label="Revoke"
-        act={`Revoke ${id}`}
+        act="Revoke"
+        of={id}
         isSmall
         onAct={async () => {
           await ask('POST', '/tokens/revoke', { body: { tokenId: id } })

@@ -47,9 +47,8 @@ export function Connection() {
               Connect a client
             </a>
             <DangerousAction
-              name="delete"
-              label="Delete"
-              act={`Delete ${id}`}
+              act="Delete"
+              of={id}
               reason={reason}
               onAct={async () => {
                 await ask('DELETE', path)

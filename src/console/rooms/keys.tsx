@@ -40,9 +40,8 @@ function Grants() {
               {one.tools === null ? 'all tools' : `${one.tools.length} tools`}, ends <When at={one.expiresAt} />
             </span>
             <DangerousAction
-              name="revoke"
-              label="Revoke"
-              act={`Revoke “${one.client}”`}
+              act="Revoke"
+              of={`“${one.client}”`}
               isSmall
               onAct={async () => {
                 await ask('DELETE', `/me/grants/${encodeURIComponent(one.id)}`)

@@ -113,9 +113,8 @@ export function Namespace() {
       actions={
         data !== undefined && (
           <DangerousAction
-            name="delete"
-            label="Delete"
-            act={`Delete ${name}`}
+            act="Delete"
+            of={name}
             typed={name}
             reason={reason}
             onAct={async () => {

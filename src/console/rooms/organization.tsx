@@ -51,9 +51,8 @@ export function Organization() {
                 <Foreign text={member.userId} /> <span class="muted">{member.role}</span>
               </span>
               <DangerousAction
-                name="remove"
-                label="Remove"
-                act={`Remove “${member.userId}”`}
+                act="Remove"
+                of={`“${member.userId}”`}
                 isSmall
                 reason={member.role === 'owner' && !isOwner ? 'Only an owner of the organization may do this' : reason}
                 onAct={async () => {

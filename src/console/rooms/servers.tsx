@@ -143,9 +143,8 @@ export function Server() {
       request={{ path, command: { words: ['server', 'get'], operands: [name] } }}
       actions={
         <DangerousAction
-          name="delete"
-          label="Delete"
-          act={`Delete ${name}`}
+          act="Delete"
+          of={name}
           reason={reason}
           onAct={async () => {
             await ask('DELETE', path)

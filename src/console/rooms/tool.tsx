@@ -108,9 +108,8 @@ function Call({ namespace, id, name, path, schema }: CallProps) {
             name="raw"
             reason={raw !== undefined && readJson(raw) === undefined ? 'The text is not JSON yet' : undefined}
             onClick={() => setRaw(raw === undefined ? JSON.stringify(value ?? {}, null, 2) : undefined)}
-          >
-            {raw === undefined ? 'As JSON' : 'As a form'}
-          </Action>
+            label={raw === undefined ? 'As JSON' : 'As a form'}
+          />
         </Form>
         <div>
           {call.error?.name === 'AbortError' ? (
