@@ -57,13 +57,9 @@ function Resolve({ namespace, health, action, onChange }: ResolveProps) {
   if (action.kind !== 'test') return <small class="muted">{action.label}</small>
   return (
     <>
-      <Action
-        name="resolve"
-        isSmall
-        isBusy={test.isBusy}
-        onClick={() => void test.run(action.path)}
-        label={action.label}
-      />
+      <Action name="resolve" isSmall isBusy={test.isBusy} onClick={() => void test.run(action.path)}>
+        {action.label}
+      </Action>
       <Wrong error={test.error} />
     </>
   )
