@@ -46,9 +46,9 @@ export function placed(): void {
   scrollTo(0, address.peek().isBack ? (history.state?.y ?? 0) : 0)
 }
 
-/** The address of a room: `hrefOf('connections', 'acme', 'crm')`. */
+/** The address of a room: `hrefOf('connections', 'acme', 'crm')`. That of the overview has no path, or an empty one. */
 export function hrefOf(...path: readonly string[]): string {
-  return [root, ...path.map(encodeURIComponent)].join('/')
+  return [root, ...path.filter(Boolean).map(encodeURIComponent)].join('/')
 }
 
 /** `news`: what was done, as the room there says it. */

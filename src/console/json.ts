@@ -26,6 +26,12 @@ export function readJson(text: string): unknown {
   }
 }
 
+/** Undefined: the value is no object, or a list. */
+export const asObject = (value: unknown) =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !isNumber(value)
+    ? (value as Readonly<Record<string, unknown>>)
+    : undefined
+
 /** Whether a value is a number, also one that is kept as its text because JavaScript would write it otherwise. */
 export const isNumber = (value: unknown) => typeof value === 'number' || raw.isRawJSON?.(value) === true
 

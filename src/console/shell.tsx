@@ -2,7 +2,7 @@
 
 import { signal } from '@preact/signals'
 import type { ComponentType } from 'preact'
-import { useCallback, useEffect, useErrorBoundary, useState } from 'preact/hooks'
+import { useEffect, useErrorBoundary, useState } from 'preact/hooks'
 import { address, go, hrefOf, roomKey } from './address.ts'
 import { ask, base, Refused, session, tellTabs } from './interface.ts'
 import { Brand } from './parts/brand.tsx'
@@ -46,7 +46,7 @@ const begins = new Set(['servers', 'tokens'])
 
 export function Shell() {
   const [isAsking, setAsking] = useState(false)
-  const showKeys = useCallback(() => setAsking(true), [])
+  const showKeys = () => setAsking(true)
   useKeys(showKeys)
   const leave = useAction(signOut)
   const [isMenuOpen, setMenuOpen] = useState(false)
@@ -83,8 +83,8 @@ export function Shell() {
           {rooms.map(([path, name]) => (
             <a
               key={path}
-              href={hrefOf(...(path === '' ? [] : [path]))}
-              data-action={`go-${path === '' ? 'overview' : path}`}
+              href={hrefOf(path)}
+              data-action={`go-${path || 'overview'}`}
               aria-current={first === path ? 'page' : undefined}
               class={begins.has(path) ? 'apart' : undefined}
             >
@@ -166,7 +166,7 @@ function useKeys(ask: () => void): void {
       if (!areKeysOn.value) return
       const room = before === 'g' ? rooms.find(([, , letter]) => letter === event.key) : undefined
       before = event.key
-      if (room !== undefined) go(hrefOf(...(room[0] === '' ? [] : [room[0]])))
+      if (room !== undefined) go(hrefOf(room[0]))
       else if (event.key === '/') filterField()?.focus()
       else if (event.key === '?') ask()
       else return
@@ -174,7 +174,7 @@ function useKeys(ask: () => void): void {
     }
     addEventListener('keydown', press)
     return () => removeEventListener('keydown', press)
-  }, [ask])
+  }, [])
 }
 
 /** The one that searches, or else the first. */

@@ -1,6 +1,6 @@
 /** JSON Schemas as a form reads them: in one piece, with a first value, and what is certainly wrong with a value. */
 
-import { isNumber, numberOf } from '../json.ts'
+import { asObject, isNumber, numberOf } from '../json.ts'
 
 export interface Schema {
   readonly [keyword: string]: unknown
@@ -31,6 +31,8 @@ const followedMax = 100
 
 /** Schemas that are visited for a first value. Past it: members are left out. */
 const visitedMax = 1000
+/** Levels of objects in a first value. Past it: members are left out. */
+const levelsMax = 8
 
 const isSchema = (value: unknown): value is Schema => typeof value === 'object' && value !== null
 
@@ -83,17 +85,12 @@ function isAnySchema(value: unknown): boolean {
 
 /** Strangers write schemas: a keyword that has another shape says nothing. */
 function shaped(schema: Schema): Schema {
-  const kept = Object.entries(schema).filter(([name, value]) => shapes[name]?.(value) ?? true)
-  const { properties, ...others } = Object.fromEntries(kept) as Schema
+  const said = Object.entries(schema).filter(([name, value]) => shapes[name]?.(value) ?? true)
+  const { properties, ...others } = Object.fromEntries(said) as Schema
   if (!isSchema(properties)) return others
-  return {
-    ...others,
-    properties: Object.fromEntries(
-      Object.entries(properties).flatMap(([name, one]) =>
-        isSchema(one) ? [[name, one]] : one === true ? [[name, {}]] : [],
-      ),
-    ),
-  }
+  const members = Object.entries<unknown>(properties).map(([name, one]) => [name, one === true ? {} : one] as const)
+  const kept = members.filter((member): member is [string, Schema] => isSchema(member[1]))
+  return { ...others, properties: Object.fromEntries(kept) }
 }
 
 /** `second` wins where both say something; members and required names are those of both. */
@@ -107,25 +104,25 @@ export function joined(first: Schema, second: Schema): Schema {
   }
 }
 
-export type Kind = 'object' | 'array' | 'string' | 'number' | 'integer' | 'boolean' | 'null' | 'enum' | 'json'
+const kinds = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null'] as const
+export type Kind = (typeof kinds)[number] | 'enum' | 'json'
 
-const kinds = new Set(['object', 'array', 'string', 'number', 'integer', 'boolean', 'null'])
+const typesOf = ({ type }: Schema) => [type ?? []].flat().filter((one) => one !== 'null')
 
 /** How a value of this schema is edited. Of a list of types: the one besides null. */
-export function kindOf({ type, properties, enum: values, const: only }: Schema): Kind {
-  if (values !== undefined || only !== undefined) return 'enum'
-  const types = [type ?? []].flat().filter((one) => one !== 'null')
-  const [one] = types
-  if (types.length === 1 && one !== undefined) return kinds.has(one) ? (one as Kind) : 'json'
-  if (types.length === 0 && type !== undefined) return 'null'
-  return types.length === 0 && properties !== undefined ? 'object' : 'json'
+export function kindOf(schema: Schema): Kind {
+  if (schema.enum !== undefined || schema.const !== undefined) return 'enum'
+  const [type, ...others] = typesOf(schema)
+  if (type !== undefined) return kinds.find((kind) => kind === type && others.length === 0) ?? 'json'
+  if (schema.type !== undefined) return 'null'
+  return schema.properties === undefined ? 'json' : 'object'
 }
 
 /** The kinds of value among which somebody chooses: of `anyOf`, `oneOf` or a list of types. Empty: there is no choice. */
 export function variantsOf(schema: Schema): readonly Schema[] {
   const variants = (schema.anyOf ?? schema.oneOf)?.filter(isSchema)
   if (variants !== undefined) return variants
-  const types = [schema.type ?? []].flat().filter((one) => one !== 'null')
+  const types = typesOf(schema)
   return types.length > 1 ? types.map((type) => ({ ...schema, type })) : []
 }
 
@@ -143,19 +140,18 @@ export function firstValue(
   given: Schema,
   root: Schema,
   isRequired: boolean,
-  visit = { left: visitedMax, depth: 0 },
+  level = 0,
+  left = { count: visitedMax },
 ): unknown {
-  visit.left -= 1
+  left.count -= 1
   const schema = whole(given, root)
   if (schema.default !== undefined) return schema.default
   if (isRequired && schema.const !== undefined) return schema.const
-  if (kindOf(schema) !== 'object' || visit.depth > 8 || visit.left < 0) return undefined
-  visit.depth += 1
+  if (kindOf(schema) !== 'object' || level > levelsMax || left.count < 0) return undefined
   const members = Object.entries(schema.properties ?? {}).flatMap(([name, member]) => {
-    const value = firstValue(member, root, schema.required?.includes(name) === true, visit)
+    const value = firstValue(member, root, schema.required?.includes(name) === true, level + 1, left)
     return value === undefined ? [] : [[name, value]]
   })
-  visit.depth -= 1
   return isRequired || members.length > 0 ? Object.fromEntries(members) : undefined
 }
 
@@ -181,8 +177,8 @@ function mayBe(value: unknown, schema: Schema, root: Schema): boolean {
   if (kind === 'null') return value === null
   if (kind === 'array') return Array.isArray(value)
   if (kind !== 'object') return typeof value === kind
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
-  const object = value as Record<string, unknown>
+  const object = asObject(value)
+  if (object === undefined) return false
   return Object.entries(schema.properties ?? {}).every(
     ([name, member]) => object[name] === undefined || mayBe(object[name], whole(member, root), root),
   )
@@ -193,12 +189,9 @@ export function wrongWith(schema: Schema, value: unknown, isRequired: boolean): 
   if (value === undefined) return isRequired ? 'is required' : undefined
   if (typeof value === 'string') {
     const length = [...value].length
-    const [least, most] = [
-      numberOf(schema['minLength']) ?? 0,
-      numberOf(schema['maxLength']) ?? Number.POSITIVE_INFINITY,
-    ]
-    if (length < least) return `must have at least ${least} characters`
-    if (length > most) return `must have at most ${most} characters`
+    const [least, most] = [numberOf(schema['minLength']), numberOf(schema['maxLength'])]
+    if (least !== undefined && length < least) return `must have at least ${least} characters`
+    if (most !== undefined && length > most) return `must have at most ${most} characters`
   }
   const given = numberOf(value)
   if (given !== undefined) {

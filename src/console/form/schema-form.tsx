@@ -5,7 +5,7 @@
 
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { isNumber, parseJson, readJson } from '../json.ts'
+import { asObject, isNumber, parseJson, readJson } from '../json.ts'
 import { Field, type InputType } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { Action } from '../parts/parts.tsx'
@@ -16,6 +16,7 @@ import {
   firstValue,
   isNullable,
   joined,
+  type Kind,
   kindOf,
   pointer,
   type Schema,
@@ -44,20 +45,14 @@ interface ValueProps {
   /** The JSON Pointer of the value. */
   readonly at: string
   readonly label: string
-  readonly isRequired?: boolean
-  /** The targets of references that it is in: what leads to one of them again is opened on demand. */
-  readonly inside?: readonly Schema[]
-}
-
-/** A value with a schema in one piece. */
-interface PartProps extends Omit<ValueProps, 'isRequired' | 'inside'> {
   readonly isRequired: boolean
+  /** The targets of references that it is in: what leads to one of them again is opened on demand. */
   readonly inside: readonly Schema[]
 }
 
-export function SchemaForm({ schema: given, isRequired = false, inside = [], ...props }: ValueProps) {
+export function SchemaForm({ schema: given, ...props }: ValueProps) {
   const [isOpen, setOpen] = useState(false)
-  const { form, at, value, onChange } = props
+  const { form, at, value, onChange, inside } = props
   const targets: Schema[] = []
   const schema = whole(given, form.root, targets)
   form.left.count -= 1
@@ -72,7 +67,8 @@ export function SchemaForm({ schema: given, isRequired = false, inside = [], ...
     )
   if (schema.readOnly === true) return null
   const label = schema.title ?? props.label
-  const part = { ...props, schema, label, isRequired, inside: [...inside, ...targets] }
+  // From here on the schema is in one piece.
+  const part = { ...props, schema, label, inside: [...inside, ...targets] }
   if (!isNullable(schema)) return <Value {...part} />
   return (
     <>
@@ -90,7 +86,7 @@ export function SchemaForm({ schema: given, isRequired = false, inside = [], ...
   )
 }
 
-function Value(props: PartProps) {
+function Value(props: ValueProps) {
   const { schema } = props
   if (variantsOf(schema).length > 0) return <Variants {...props} />
   switch (kindOf(schema)) {
@@ -114,7 +110,7 @@ function Value(props: PartProps) {
 const isWithoutFields = ({ properties, additionalProperties: others, patternProperties }: Schema) =>
   Object.keys(properties ?? {}).length === 0 && (patternProperties !== undefined || others === undefined)
 
-type GroupProps = Pick<PartProps, 'at' | 'label' | 'schema' | 'isRequired'> & { readonly children: ComponentChildren }
+type GroupProps = Pick<ValueProps, 'at' | 'label' | 'schema' | 'isRequired'> & { readonly children: ComponentChildren }
 
 function Group({ at, label, schema, isRequired, children }: GroupProps) {
   if (at === '') return <div>{children}</div>
@@ -130,36 +126,41 @@ function Group({ at, label, schema, isRequired, children }: GroupProps) {
   )
 }
 
+const jsonOf = (value: unknown) => JSON.stringify(value)
+
+/** A field says this of every value. */
+const saidOf = ({ schema, at, label, isRequired, form }: ValueProps) => ({
+  ...{ name: at, label, isRequired, foreignHint: schema.description, isShown: form.isTried },
+  error: form.refused?.at === at ? form.refused.words : undefined,
+})
+
 /** One of some values. The text of an option is its JSON. */
-function Choice(props: PartProps & { readonly choices: readonly unknown[] }) {
-  const { schema, at, label, value, onChange, isRequired, form, choices } = props
+function Choice({ choices, ...props }: ValueProps & { readonly choices: readonly unknown[] }) {
+  const { schema, value, onChange, isRequired } = props
   return (
     <Field
-      name={at}
-      label={label}
-      isRequired={isRequired}
+      {...saidOf(props)}
       value={value === undefined ? '' : JSON.stringify(value)}
-      options={['', ...choices.map((one) => JSON.stringify(one))]}
-      names={['', ...choices.map((one) => (typeof one === 'string' ? one : JSON.stringify(one)))]}
+      options={['', ...choices.map(jsonOf)]}
+      names={['', ...choices.map((one) => (typeof one === 'string' ? one : jsonOf(one)))]}
       nothing={isRequired ? 'choose…' : 'left out'}
       onInput={(text) => onChange(text === '' ? undefined : parseJson(text))}
-      foreignHint={schema.description}
       wrong={wrongWith(schema, value, isRequired)}
-      error={form.refused?.at === at ? form.refused.words : undefined}
-      isShown={form.isTried}
     />
   )
 }
 
-const inputTypes: Readonly<Record<string, InputType>> = {
-  date: 'date',
-  email: 'email',
-  uri: 'url',
-  password: 'secret',
+const inputTypes: Readonly<Record<string, InputType>> = { date: 'date', email: 'email', uri: 'url', password: 'secret' }
+
+function inputTypeOf({ writeOnly, format = '' }: Schema, kind: Kind): InputType {
+  if (writeOnly === true) return 'secret'
+  if (kind === 'string') return inputTypes[format] ?? 'lines'
+  return kind === 'number' || kind === 'integer' ? 'number' : 'json'
 }
 
 /** A text, a number, or the JSON of a value that no other field holds. */
-function Text({ schema, at, label, value, onChange, isRequired, form }: PartProps) {
+function Text(props: ValueProps) {
+  const { schema, value, onChange, isRequired, form } = props
   const kind = kindOf(schema)
   const isText = kind === 'string'
   const isNumeric = kind === 'number' || kind === 'integer'
@@ -178,29 +179,17 @@ function Text({ schema, at, label, value, onChange, isRequired, form }: PartProp
   const [example] = schema.examples ?? []
   return (
     <Field
-      name={at}
-      label={label}
-      isRequired={isRequired}
+      {...saidOf(props)}
       value={shown}
       onInput={(text) => {
         setTyped(text)
         const next = readAs(text, isText)
         onChange(next === unreadable ? undefined : next)
       }}
-      type={
-        schema.writeOnly === true
-          ? 'secret'
-          : isText
-            ? (inputTypes[schema.format ?? ''] ?? 'lines')
-            : isNumeric
-              ? 'number'
-              : 'json'
-      }
+      type={inputTypeOf(schema, kind)}
       {...(example !== undefined && { placeholder: typeof example === 'string' ? example : JSON.stringify(example) })}
       hint={boundsOf(schema)}
-      foreignHint={schema.description}
       wrong={wrong}
-      error={form.refused?.at === at ? form.refused.words : undefined}
       isShown={form.isTried || read === unreadable}
     />
   )
@@ -218,8 +207,8 @@ function readAs(text: string, isText: boolean): unknown {
 const sameValue = (read: unknown, value: unknown) =>
   read === unreadable ? value === undefined : JSON.stringify(read) === JSON.stringify(value)
 
-function Members({ form, schema, value, onChange, at, label, inside, isRequired }: PartProps) {
-  const object = asObject(value)
+function Members({ form, schema, value, onChange, at, label, inside, isRequired }: ValueProps) {
+  const object = asObject(value) ?? {}
   const properties = schema.properties ?? {}
   const change = (name: string, member: unknown) => {
     if (member !== undefined) return onChange({ ...object, [name]: member })
@@ -249,10 +238,7 @@ function Members({ form, schema, value, onChange, at, label, inside, isRequired 
   )
 }
 
-const asObject = (value: unknown) =>
-  (typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}) as Record<string, unknown>
-
-interface OthersProps extends Pick<PartProps, 'form' | 'at' | 'inside' | 'schema'> {
+interface OthersProps extends Pick<ValueProps, 'form' | 'at' | 'inside' | 'schema'> {
   readonly members: readonly (readonly [name: string, value: unknown])[]
   readonly change: (name: string, member: unknown) => void
 }
@@ -260,6 +246,10 @@ interface OthersProps extends Pick<PartProps, 'form' | 'at' | 'inside' | 'schema
 /** Members whose names somebody types. */
 function Others({ form, at, inside, schema, members, change }: OthersProps) {
   const [name, setName] = useState('')
+  const add = () => {
+    if (name !== '') change(name, addedValue(schema, form.root))
+    setName('')
+  }
   return (
     <>
       {members.map(([one, value]) => (
@@ -273,65 +263,43 @@ function Others({ form, at, inside, schema, members, change }: OthersProps) {
       ))}
       <div class="item">
         <Field name={`${at}#name`} label="Another name" value={name} onInput={setName} />
-        <Action
-          name="add"
-          for={at}
-          onClick={() => {
-            if (name !== '') change(name, addedValue(schema, form.root))
-            setName('')
-          }}
-          label="Add"
-        />
+        <Action name="add" for={at} onClick={add} label="Add" />
       </div>
     </>
   )
 }
 
-function Items({ form, schema, value, onChange, at, label, inside, isRequired }: PartProps) {
+function Items({ form, schema, value, onChange, at, label, inside, isRequired }: ValueProps) {
   const list = Array.isArray(value) ? value : []
   const { items, prefixItems = [] } = schema
   const schemaOf = (index: number): Schema => prefixItems[index] ?? (typeof items === 'object' ? items : {})
+  const add = () => onChange([...list, addedValue(schemaOf(list.length), form.root)])
   const mayAdd = list.length < prefixItems.length || items !== false
   return (
     <Group {...{ at, label, isRequired, schema }}>
-      {list.map((item, index) => (
-        <div key={index} class="item">
-          <SchemaForm
-            {...{ form, schema: schemaOf(index), value: item, at: pointer(at, index), isRequired: true, inside }}
-            label={`${label} ${index + 1}`}
-            onChange={(next) => onChange(list.with(index, next ?? null))}
-          />
-          {index > 0 && (
-            <Action
-              name="up"
-              for={pointer(at, index)}
-              onClick={() => onChange(list.with(index, list[index - 1]).with(index - 1, item))}
-              label="Move up"
+      {list.map((item, index) => {
+        const here = pointer(at, index)
+        const moveUp = () => onChange(list.with(index, list[index - 1]).with(index - 1, item))
+        return (
+          <div key={index} class="item">
+            <SchemaForm
+              {...{ form, schema: schemaOf(index), value: item, at: here, isRequired: true, inside }}
+              label={`${label} ${index + 1}`}
+              onChange={(next) => onChange(list.with(index, next ?? null))}
             />
-          )}
-          <Action
-            name="remove"
-            for={pointer(at, index)}
-            onClick={() => onChange(list.toSpliced(index, 1))}
-            label="Remove"
-          />
-        </div>
-      ))}
-      {mayAdd && (
-        <Action
-          name="add"
-          for={at}
-          onClick={() => onChange([...list, addedValue(schemaOf(list.length), form.root)])}
-          label="Add"
-        />
-      )}
+            {index > 0 && <Action name="up" for={here} onClick={moveUp} label="Move up" />}
+            <Action name="remove" for={here} onClick={() => onChange(list.toSpliced(index, 1))} label="Remove" />
+          </div>
+        )
+      })}
+      {mayAdd && <Action name="add" for={at} onClick={add} label="Add" />}
       {boundsOf(schema) !== '' && <Foreign as="small" class="muted" text={boundsOf(schema)} />}
     </Group>
   )
 }
 
 /** The choice of `anyOf`, of `oneOf` or of a list of types; members that all variants share are above it. */
-function Variants(props: PartProps) {
+function Variants(props: ValueProps) {
   const { form, schema, value, onChange, at, label, isRequired } = props
   const variants = variantsOf(schema)
   const [picked, setPicked] = useState<number | undefined>()
@@ -343,13 +311,10 @@ function Variants(props: PartProps) {
   const isRequirement = isShared && kindOf(variant) === 'json'
   const pick = (index: number) => {
     setPicked(index)
-    const kept = isShared
-      ? Object.fromEntries(
-          Object.entries(asObject(value)).filter(([name]) => Object.hasOwn(shared.properties ?? {}, name)),
-        )
-      : undefined
-    const first = firstValue(variants[index] ?? {}, form.root, props.isRequired || at === '')
-    onChange(kept === undefined ? first : { ...kept, ...asObject(first) })
+    const first = firstValue(variants[index] ?? {}, form.root, isRequired || at === '')
+    if (!isShared) return onChange(first)
+    const kept = Object.entries(asObject(value) ?? {}).filter(([name]) => Object.hasOwn(shared.properties ?? {}, name))
+    onChange({ ...Object.fromEntries(kept), ...asObject(first) })
   }
   return (
     <Group {...{ at, label, isRequired, schema: shared }}>
@@ -370,9 +335,6 @@ function Variants(props: PartProps) {
 function nameOf(schema: Schema, index: number): string {
   const kind = kindOf(schema)
   if (schema.title !== undefined) return schema.title
-  if (kind === 'enum')
-    return choicesOf(schema)
-      .map((one) => JSON.stringify(one))
-      .join(' or ')
+  if (kind === 'enum') return choicesOf(schema).map(jsonOf).join(' or ')
   return kind === 'json' ? `kind ${index + 1}` : kind
 }

@@ -1,18 +1,19 @@
 /** A policy as a form, beside its JSON. A value that no field can show stays as it is in the JSON. */
 
 import { useRef, useState } from 'preact/hooks'
+import { asObject } from '../json.ts'
 import { Field } from './field.tsx'
 import { Action } from './parts.tsx'
 
 type Constraint = Readonly<Record<string, unknown>>
 
-interface Form<T> {
+interface Form {
   /** The words for a text that this field cannot read: it changes nothing, and no token is minted. */
-  readonly wrongWith?: (shown: T) => string | undefined
+  readonly wrongWith?: (shown: string) => string | undefined
   /** Undefined: no field can show it. */
-  readonly written: (value: unknown) => T | undefined
+  readonly written: (value: unknown) => string | undefined
   /** Undefined: it is left out. `before`: the value until now. */
-  readonly read: (shown: T, before: unknown) => unknown
+  readonly read: (shown: string, before: unknown) => unknown
 }
 
 const texts = (value: unknown): readonly string[] | undefined => {
@@ -21,24 +22,23 @@ const texts = (value: unknown): readonly string[] | undefined => {
 }
 const oneOrMany = (list: readonly string[]) => (list.length > 1 ? list : list[0])
 
-const names: Form<string> = {
+const names: Form = {
   written: (value) => texts(value)?.join(', '),
   read: (text) => oneOrMany(text.split(/[\s,]+/).filter(Boolean)),
 }
-const lifetime: Form<string> = {
+const lifetime: Form = {
   wrongWith: (text) => (/^(?:\d{1,9}[smh]?)?$/.test(text) ? undefined : 'must be digits, with s, m or h behind them'),
   written: (value) => (value === undefined ? '' : typeof value === 'object' ? undefined : String(value)),
   read: (text) => (text === '' ? undefined : /^\d{1,9}$/.test(text) ? Number(text) : text),
 }
-const record = (value: unknown = {}) =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Constraint) : undefined
+const record = (value: unknown = {}) => asObject(value)
 const filled = (members: Constraint) => {
   const given = Object.entries(members).filter(([, one]) => one !== undefined)
   return given.length === 0 ? undefined : Object.fromEntries(given)
 }
 const toolPath = 'params.name'
 /** The one path of `rpcReqMatch` that nearly each policy has. */
-const tools: Form<string> = {
+const tools: Form = {
   written: (value) => {
     const members = record(value)
     const pattern = members && (members[toolPath] ?? '')
@@ -47,7 +47,7 @@ const tools: Form<string> = {
   read: (pattern, before) => filled({ ...record(before), [toolPath]: pattern === '' ? undefined : pattern }),
 }
 /** `key=value`, a line for each. */
-const pairs: Form<string> = {
+const pairs: Form = {
   wrongWith: (text) =>
     text.split('\n').every((line) => line.trim() === '' || /^[^=]+=/.test(line))
       ? undefined
@@ -67,7 +67,7 @@ const pairs: Form<string> = {
   },
 }
 /** The paths of `rpcReqMatch` beside that of the tools. */
-const otherPaths: Form<string> = {
+const otherPaths: Form = {
   ...pairs,
   written: (value) => {
     const { [toolPath]: _, ...others } = record(value) ?? {}
@@ -205,7 +205,7 @@ function Choices({ at, label, options, chosen = [], onChange }: ChoicesProps) {
 }
 
 interface ValueProps {
-  readonly form: Form<string>
+  readonly form: Form
   readonly at: string
   readonly label: string
   readonly type: 'text' | 'lines'

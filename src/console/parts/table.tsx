@@ -79,6 +79,12 @@ export function Table<T>({ label, columns, pages, hooks, before = [] }: TablePro
       ))}
     </tr>
   )
+  /** Stands for rows that are not in the document. */
+  const space = (key: string, height: number, at: typeof above | null = null) => (
+    <tr key={key} ref={at} class="space">
+      <td colSpan={columns.length} style={{ height: `${height}px` }} />
+    </tr>
+  )
   return (
     <>
       <table class="long" aria-label={label} aria-rowcount={isWhole ? before.length + length + 1 : -1}>
@@ -93,12 +99,7 @@ export function Table<T>({ label, columns, pages, hooks, before = [] }: TablePro
         </thead>
         <tbody data-part="rows" data-end={isEnd}>
           {before.map((item, index) => row(item, index))}
-          <Space
-            key="above"
-            at={above}
-            columns={columns.length}
-            height={first === undefined ? 0 : first.start - margin}
-          />
+          {space('above', first === undefined ? 0 : first.start - margin, above)}
           {shown.map(({ index }) => {
             const item = pages.at(index)
             if (item !== undefined) return row(item, before.length + index, index)
@@ -110,11 +111,7 @@ export function Table<T>({ label, columns, pages, hooks, before = [] }: TablePro
               </tr>
             )
           })}
-          <Space
-            key="below"
-            columns={columns.length}
-            height={virtualizer.getTotalSize() - (last === undefined ? 0 : last.end - margin)}
-          />
+          {space('below', virtualizer.getTotalSize() - (last === undefined ? 0 : last.end - margin))}
         </tbody>
       </table>
       {failure !== undefined && <Problem error={failure} again={pages.again} />}
@@ -129,20 +126,4 @@ export function Gap({ news, pages }: { readonly news: string; readonly pages: Pa
       Some {news} may be missing here. <Action name="retry" onClick={pages.again} label="Read again" />
     </p>
   ) : null
-}
-
-interface SpaceProps {
-  readonly at?: { readonly current: HTMLTableRowElement | null }
-  readonly columns: number
-  /** Pixels. */
-  readonly height: number
-}
-
-/** Stands for rows that are not in the document. */
-function Space({ at, columns, height }: SpaceProps) {
-  return (
-    <tr ref={at ?? null} class="space">
-      <td colSpan={columns} style={{ height: `${height}px` }} />
-    </tr>
-  )
 }

@@ -52,8 +52,11 @@ function useLive(isOn: boolean, namespace: string, pages: Pages<ShownCall>) {
     setCalls([])
     if (pages.isBegun && hasArrivedSince('call', pages.eventsBefore)) pages.miss()
   }, [pages])
-  return { calls, state: isOn ? (isStreamOpen.value ? 'live' : 'off') : 'paused' }
+  const open = isStreamOpen.value ? 'live' : 'off'
+  return { calls, state: isOn ? open : 'paused' } as const
 }
+
+const liveWords = { live: '● live', off: 'not connected, trying again', paused: 'paused' }
 
 const columns: readonly Column<ShownCall>[] = [
   {
@@ -139,13 +142,7 @@ export function Calls() {
       actions={
         <>
           <span data-part="live" data-state={live.state} class="muted">
-            {live.state === 'live'
-              ? '● live'
-              : live.state === 'off'
-                ? 'not connected, trying again'
-                : isDecidedHere
-                  ? 'paused'
-                  : 'not live with these filters'}
+            {isDecidedHere ? liveWords[live.state] : 'not live with these filters'}
           </span>
           <Action name="export" does={save} label="Export" />
           {isDecidedHere && (

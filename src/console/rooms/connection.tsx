@@ -6,7 +6,7 @@ import type { Health, HealthPage } from '../../model/health.ts'
 import { address, go, hrefOf } from '../address.ts'
 import { useEvents } from '../events.ts'
 import { ask, base } from '../interface.ts'
-import { parseJson, readJson } from '../json.ts'
+import { asObject, readJson } from '../json.ts'
 import { DangerousAction } from '../parts/dialog.tsx'
 import { Field, Form, useDraft } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
@@ -181,10 +181,9 @@ interface SettingsProps {
 function Settings({ path, connection, reason, onSaved }: SettingsProps) {
   const [name, setName] = useDraft(`${path} name`, connection.name)
   const [metadata, setMetadata] = useDraft(`${path} metadata`, JSON.stringify(connection.metadata ?? {}, null, 2))
-  const isObject = isJsonObject(metadata)
+  const read = asObject(readJson(metadata))
   const save = useAction(async () => {
-    const read = parseJson(metadata) as object
-    await ask('PUT', path, { body: { name, metadata: Object.keys(read).length === 0 ? null : read } })
+    await ask('PUT', path, { body: { name, metadata: Object.keys(read ?? {}).length === 0 ? null : read } })
     onSaved()
     return true
   })
@@ -200,7 +199,7 @@ function Settings({ path, connection, reason, onSaved }: SettingsProps) {
           onInput={setMetadata}
           type="json"
           hint="a JSON object, by which policies and lists find it"
-          wrong={isObject ? undefined : 'is not a JSON object'}
+          wrong={read === undefined ? 'is not a JSON object' : undefined}
           error={save.error?.message}
         />
         <Action name="save" type="submit" isBusy={save.isBusy} reason={reason} label="Save" />
@@ -208,9 +207,4 @@ function Settings({ path, connection, reason, onSaved }: SettingsProps) {
       </Form>
     </details>
   )
-}
-
-function isJsonObject(text: string): boolean {
-  const read = readJson(text)
-  return typeof read === 'object' && read !== null && !Array.isArray(read)
 }
