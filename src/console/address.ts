@@ -46,10 +46,17 @@ export function placed(): void {
   scrollTo(0, address.peek().isBack ? (history.state?.y ?? 0) : 0)
 }
 
+/** A path from its parts: `/connect/acme/crm`. */
+export const pathOf = (...parts: readonly string[]) => parts.map((part) => `/${encodeURIComponent(part)}`).join('')
+
+/** Parameters of a query, each beginning with `&`; an empty one is left out. */
+export const parametersOf = (values: Readonly<Record<string, string>>) =>
+  Object.entries(values)
+    .map(([name, value]) => (value === '' ? '' : `&${encodeURIComponent(name)}=${encodeURIComponent(value)}`))
+    .join('')
+
 /** The address of a room: `hrefOf('connections', 'acme', 'crm')`. That of the overview has no path, or an empty one. */
-export function hrefOf(...path: readonly string[]): string {
-  return [root, ...path.filter(Boolean).map(encodeURIComponent)].join('/')
-}
+export const hrefOf = (...path: readonly string[]) => root + pathOf(...path.filter(Boolean))
 
 /** `news`: what was done, as the room there says it. */
 export function go(href: string, news?: string): void {

@@ -6,7 +6,7 @@
 import { signal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import type { Pagination } from '../model/organization.ts'
-import { address } from './address.ts'
+import { address, parametersOf } from './address.ts'
 import { eventsSoFar } from './events.ts'
 import { ask, session } from './interface.ts'
 
@@ -200,4 +200,4 @@ export function numbered<T>(member: string, pathOf: (page: string) => string): R
 }
 
 /** The parameter that reads on behind a cursor. */
-export const after = (cursor: string | null) => (cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`)
+export const after = (cursor: string | null) => parametersOf({ cursor: cursor ?? '' })

@@ -1,6 +1,7 @@
 /** A list of API keys: each can be revoked, and a new one is shown once. */
 
 import type { ApiKeyList } from '../../model/organization.ts'
+import { pathOf } from '../address.ts'
 import { ask, session } from '../interface.ts'
 import { type Resource, useAction } from '../resource.ts'
 import { DangerousAction } from './dialog.tsx'
@@ -33,7 +34,7 @@ export function ApiKeys({ path, keys }: { readonly path: string; readonly keys: 
               of={`“${named(one.name)}”`}
               isSmall
               onAct={async () => {
-                await ask('DELETE', `${path}/${encodeURIComponent(one.id)}`)
+                await ask('DELETE', path + pathOf(one.id))
                 keys.again()
               }}
             >

@@ -1,7 +1,7 @@
 /** A connection that somebody makes: its id, and the write that never changes one that is there. */
 
 import type { Connection } from '../../model/connection.ts'
-import { go, hrefOf } from '../address.ts'
+import { go, hrefOf, pathOf } from '../address.ts'
 import { ask, Refused } from '../interface.ts'
 import { Field } from './field.tsx'
 
@@ -33,7 +33,7 @@ export function serverOf({ mcpUrl, transport, mock }: Pick<Connection, 'mcpUrl' 
 
 /** Makes it, and leads to its room. Throws where one is there already. */
 export async function createConnection(namespace: string, id: string, body: object): Promise<void> {
-  const path = `/connect/${encodeURIComponent(namespace)}/${encodeURIComponent(id)}`
+  const path = pathOf('connect', namespace, id)
   if (await isTaken(path)) throw new Error(`${id} is there already: choose another id`)
   await ask('PUT', path, { body })
   go(hrefOf('connections', namespace, id))

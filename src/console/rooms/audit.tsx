@@ -2,7 +2,7 @@
 
 import { auditEvents } from '../../model/audit-event.ts'
 import type { AuditVerification } from '../../model/recorded-call.ts'
-import { address } from '../address.ts'
+import { address, parametersOf } from '../address.ts'
 import { session } from '../interface.ts'
 import { listed, usePages } from '../pages.ts'
 import { Filter } from '../parts/field.tsx'
@@ -32,10 +32,9 @@ export function Audit() {
   const isOperator = session.value?.operator === true
   const { query } = address.value
   const event = query.get('event') ?? ''
-  const wanted = event === '' ? '' : `&event=${encodeURIComponent(event)}`
   // Somebody is still typing, or it is a slip.
   const isKnown = event === '' || (auditEvents as readonly string[]).includes(event)
-  const path = `/audit?limit=100${wanted}`
+  const path = `/audit?limit=100${parametersOf({ event })}`
   const pages = usePages(isOperator && isKnown ? path : null, listed<Entry>('entries', path))
   const isEmpty = !isKnown || pages.isEmpty
   const verified = useResource<AuditVerification>(isOperator ? '/audit/verification' : null)

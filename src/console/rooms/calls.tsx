@@ -3,7 +3,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { CallStory } from '../../model/health.ts'
 import type { CallPage } from '../../model/recorded-call.ts'
-import { address, filter, hrefOf } from '../address.ts'
+import { address, filter, hrefOf, parametersOf, pathOf } from '../address.ts'
 import { hasArrivedSince, isStreamOpen, useBursts } from '../events.ts'
 import { ask } from '../interface.ts'
 import { after, listed, type Pages, usePages } from '../pages.ts'
@@ -109,9 +109,10 @@ export function Calls() {
   const of = (name: string) => query.get(name) ?? ''
   // The filters of the address are those of the interface; those without a field are shown beside them.
   const names = ['namespace', 'connection', 'tool', 'outcome', 'user', 'token', 'via', 'since', 'until']
-  const others = names.slice(4).filter((name) => of(name) !== '')
-  const parts = names.map((name) => (of(name) === '' ? '' : `&${name}=${encodeURIComponent(of(name))}`))
-  const wanted = parts.join('')
+  const given = Object.fromEntries(names.flatMap((name) => (of(name) === '' ? [] : [[name, of(name)]])))
+  const { since, until, ...timeless } = given
+  const wanted = parametersOf(given)
+  const others = names.slice(4).filter((name) => name in given)
   const path = `/calls?limit=100${wanted}`
   const pages = usePages(path, listed<ShownCall>('calls', path))
   const [isLive, setLive] = useState(true)
@@ -123,9 +124,8 @@ export function Calls() {
     Object.entries({ tool: call.tool, outcome: call.outcome, connection: call.connectionId, user: call.userId }).every(
       ([name, its]) => of(name) === '' || of(name) === its,
     )
-  const options = Object.fromEntries(names.flatMap((name) => (of(name) === '' ? [] : [[name, of(name)]])))
   // The command has no option for these.
-  const command = ['via', 'since', 'until'].some((name) => name in options) ? undefined : { words: ['calls'], options }
+  const hasNoCommand = ['via', 'since', 'until'].some((name) => name in given)
   const save = useAction(() => exportCalls(wanted))
   // A call that came while the first page was read is in both. A client may give calls one request id.
   const idOf = (call?: ShownCall) => call && `${call.requestId} ${call.time} ${call.tool}`
@@ -137,7 +137,7 @@ export function Calls() {
       name="calls"
       title="Calls"
       resource={pages}
-      request={{ path, command }}
+      request={{ path, command: hasNoCommand ? undefined : { words: ['calls'], options: given } }}
       isEmpty={isEmpty}
       actions={
         <>
@@ -170,7 +170,7 @@ export function Calls() {
       }
     >
       {/* The charts have a time of their own. */}
-      <CallCharts wanted={parts.slice(0, -2).join('')} />
+      <CallCharts wanted={parametersOf(timeless)} />
       {live.state !== 'paused' && <Gap news="calls" pages={pages} />}
       <Wrong error={save.error} />
       {isEmpty ? (
@@ -237,7 +237,7 @@ export function Call() {
   const [, id = ''] = address.value.path
   // Its client may have chosen the id: the time and the tool say which call of it.
   const query = address.value.query.toString()
-  const path = `/calls/${encodeURIComponent(id)}${query === '' ? '' : `?${query}`}`
+  const path = `${pathOf('calls', id)}${query === '' ? '' : `?${query}`}`
   const story = useResource<CallStory>(path)
   const call = story.data?.call as ShownCall | undefined
   const connection = story.data?.connection

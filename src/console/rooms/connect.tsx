@@ -3,7 +3,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { ConnectionPage } from '../../model/connection.ts'
 import type { RecipeList } from '../../model/recipe.ts'
-import { address, filter, go, hrefOf } from '../address.ts'
+import { address, filter, go, hrefOf, pathOf } from '../address.ts'
 import { useEvents } from '../events.ts'
 import { Field } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
@@ -78,7 +78,7 @@ export function Connect() {
   const [, named, id = ''] = address.value.path
   const { query } = address.value
   const namespace = named ?? query.get('namespace') ?? me.data?.namespaces[0]?.name ?? ''
-  const path = `/connect/${encodeURIComponent(namespace)}`
+  const path = pathOf('connect', namespace)
   const of = id === '' ? '' : `?connection=${encodeURIComponent(id)}`
   const recipes = useResource<RecipeList>(namespace === '' ? null : `${path}/.clients${of}`)
   const { data } = recipes
@@ -154,7 +154,7 @@ const hrefOfAll = (namespace: string) => `${hrefOf('connect')}?namespace=${encod
 const offeredMax = 100
 
 function ConnectionChoice({ namespace, id }: { readonly namespace: string; readonly id: string }) {
-  const path = namespace === '' ? null : `/connect/${encodeURIComponent(namespace)}?limit=${offeredMax}`
+  const path = namespace === '' ? null : `${pathOf('connect', namespace)}?limit=${offeredMax}`
   const { data } = useResource<typeof ConnectionPage.static>(path)
   const listed = data?.connections.map(({ connectionId }) => connectionId) ?? []
   const offered = id === '' || listed.includes(id) ? listed : [id, ...listed]

@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks'
 import type { Connection as ConnectionBody } from '../../model/connection.ts'
 import type { Health, HealthPage } from '../../model/health.ts'
-import { address, go, hrefOf } from '../address.ts'
+import { address, go, hrefOf, pathOf } from '../address.ts'
 import { useEvents } from '../events.ts'
 import { ask, base } from '../interface.ts'
 import { asObject, readJson } from '../json.ts'
@@ -21,7 +21,7 @@ import { useAction, useResource } from '../resource.ts'
 
 export function Connection() {
   const [, namespace = '', id = ''] = address.value.path
-  const path = `/connect/${encodeURIComponent(namespace)}/${encodeURIComponent(id)}`
+  const path = pathOf('connect', namespace, id)
   const me = useMe()
   const connection = useResource<ConnectionBody>(path)
   const health = useHealth(namespace, id)
@@ -89,9 +89,7 @@ export function Connection() {
 
 /** The health of one connection, as it changes. */
 function useHealth(namespace: string, id: string) {
-  const read = useResource<HealthPage>(
-    `/connect/${encodeURIComponent(namespace)}/.health?ids=${encodeURIComponent(id)}`,
-  )
+  const read = useResource<HealthPage>(`${pathOf('connect', namespace)}/.health?ids=${encodeURIComponent(id)}`)
   const [changed, setChanged] = useState<{ readonly health?: Health; readonly count: number }>({ count: 0 })
   const change = (health: Health) => setChanged(({ count }) => ({ health, count: count + 1 }))
   useEvents<Health & { namespace: string }>('connection', (one) => {

@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks'
 import type { Connection, ConnectionPage } from '../../model/connection.ts'
 import type { Health, HealthPage } from '../../model/health.ts'
-import { address, filter, hrefOf } from '../address.ts'
+import { address, filter, hrefOf, parametersOf, pathOf } from '../address.ts'
 import { useBursts } from '../events.ts'
 import { ask } from '../interface.ts'
 import { after, type Page, usePages } from '../pages.ts'
@@ -30,13 +30,11 @@ interface Listed {
   readonly connection?: Connection
 }
 
-const pathOf = (namespace: string) => `/connect/${encodeURIComponent(namespace)}`
-
 /** A page of connections, with the health of each. */
 async function readConnections(namespace: string, path: string, stop: AbortSignal): Promise<Page<Listed>> {
   const page = await ask<typeof ConnectionPage.static>('GET', path, { signal: stop })
   const ids = page.connections.map(({ connectionId }) => connectionId)
-  const health = `${pathOf(namespace)}/.health?ids=${encodeURIComponent(ids.join())}`
+  const health = `${pathOf('connect', namespace)}/.health?ids=${encodeURIComponent(ids.join())}`
   const { connections } =
     ids.length === 0 ? { connections: [] } : await ask<HealthPage>('GET', health, { signal: stop })
   const known = new Map(connections.map((one) => [one.connectionId, one]))
@@ -81,12 +79,10 @@ export function Connections() {
   const pair = member === undefined ? '' : `${member.slice('metadata.'.length)}=${value}`
   const [typed, setTyped] = useState(pair)
   const isUnwell = of('level') === 'attention'
-  const filters = [
-    ...(of('name') === '' ? [] : [`&name=${encodeURIComponent(of('name'))}`]),
-    ...(member === undefined ? [] : [`&${encodeURIComponent(member)}=${encodeURIComponent(value)}`]),
-  ].join('')
+  const metadata = member === undefined ? '' : `&${encodeURIComponent(member)}=${encodeURIComponent(value)}`
+  const filters = parametersOf({ name: of('name') }) + metadata
   const list = isUnwell ? '/.health?' : '?'
-  const path = `${pathOf(namespace ?? '')}${list}limit=${pageSize}${isUnwell ? '' : filters}`
+  const path = `${pathOf('connect', namespace ?? '')}${list}limit=${pageSize}${isUnwell ? '' : filters}`
   const pages = usePages<Listed>(namespace === undefined ? null : path, (cursor, stop) =>
     (isUnwell ? readUnwell : readConnections)(namespace ?? '', `${path}${after(cursor)}`, stop),
   )

@@ -2,6 +2,7 @@
 
 import type { ApiKeyList, GrantPage } from '../../model/organization.ts'
 import type { SigningKeyList } from '../../model/token.ts'
+import { pathOf } from '../address.ts'
 import { ask, session } from '../interface.ts'
 import { ApiKeys } from '../parts/api-keys.tsx'
 import { DangerousAction } from '../parts/dialog.tsx'
@@ -44,7 +45,7 @@ function Grants() {
               of={`“${one.client}”`}
               isSmall
               onAct={async () => {
-                await ask('DELETE', `/me/grants/${encodeURIComponent(one.id)}`)
+                await ask('DELETE', pathOf('me', 'grants', one.id))
                 grants.again()
               }}
             >

@@ -1,7 +1,7 @@
 /** Namespaces and organizations, and one namespace with its settings. */
 
 import type { NamespaceDetail } from '../../model/organization.ts'
-import { address, filter, go, hrefOf } from '../address.ts'
+import { address, filter, go, hrefOf, parametersOf, pathOf } from '../address.ts'
 import { ask } from '../interface.ts'
 import { numbered, usePages } from '../pages.ts'
 import { DangerousAction } from '../parts/dialog.tsx'
@@ -25,7 +25,7 @@ const columns: readonly Column<Listed>[] = [
   },
 ]
 
-const pathOf = (q: string, page: string) => `/namespaces?page=${page}${q === '' ? '' : `&q=${encodeURIComponent(q)}`}`
+const listPath = (q: string, page: string) => `/namespaces?page=${page}${parametersOf({ q })}`
 
 export function Namespaces() {
   const me = useMe()
@@ -34,14 +34,14 @@ export function Namespaces() {
   const isNew = query.get('new') !== null
   const pages = usePages<Listed>(
     `namespaces ${q}`,
-    numbered('namespaces', (page) => pathOf(q, page)),
+    numbered('namespaces', (page) => listPath(q, page)),
   )
   return (
     <Room
       name="namespaces"
       title="Namespaces"
       resource={pages}
-      request={{ path: pathOf(q, '1'), command: q === '' ? { words: ['namespace', 'list'] } : undefined }}
+      request={{ path: listPath(q, '1'), command: q === '' ? { words: ['namespace', 'list'] } : undefined }}
       actions={
         <Action name="create" isMain onClick={() => filter({ new: isNew ? '' : 'yes' })} label="New namespace" />
       }
@@ -72,7 +72,7 @@ export function Namespaces() {
 function NewNamespace() {
   const [name, setName] = useDraft('namespace')
   const create = useAction(async () => {
-    await ask('PUT', `/namespaces/${encodeURIComponent(name)}`)
+    await ask('PUT', pathOf('namespaces', name))
     setName('')
     go(hrefOf('namespaces', name))
   })
@@ -95,7 +95,7 @@ function NewNamespace() {
 
 export function Namespace() {
   const [, name = ''] = address.value.path
-  const path = `/namespaces/${encodeURIComponent(name)}`
+  const path = pathOf('namespaces', name)
   const namespace = useResource<NamespaceDetail>(path)
   const me = useMe()
   const leads = me.data?.namespaces.find((one) => one.name === name)?.leads === true

@@ -1,7 +1,7 @@
 /** An organization: its members with their roles, and its API keys. */
 
 import type { ApiKeyList, OrganizationDetail } from '../../model/organization.ts'
-import { address } from '../address.ts'
+import { address, pathOf } from '../address.ts'
 import { ask } from '../interface.ts'
 import { ApiKeys } from '../parts/api-keys.tsx'
 import { DangerousAction } from '../parts/dialog.tsx'
@@ -18,7 +18,7 @@ const roles = ['member', 'admin', 'owner']
 
 export function Organization() {
   const [, id = ''] = address.value.path
-  const path = `/organizations/${encodeURIComponent(id)}`
+  const path = pathOf('organizations', id)
   const organization = useResource<OrganizationDetail>(path)
   const me = useMe()
   const role = me.data?.organizations.find(({ organizationId }) => organizationId === id)?.role
@@ -28,7 +28,7 @@ export function Organization() {
   const [userId, setUserId] = useDraft(`${id} member`)
   const [newRole, setNewRole] = useDraft(`${id} role`, 'member')
   const add = useAction(async () => {
-    await ask('PUT', `${path}/members/${encodeURIComponent(userId)}`, { body: { role: newRole } })
+    await ask('PUT', path + pathOf('members', userId), { body: { role: newRole } })
     setUserId('')
     organization.again()
   })
@@ -56,7 +56,7 @@ export function Organization() {
                 isSmall
                 reason={member.role === 'owner' && !isOwner ? 'Only an owner of the organization may do this' : reason}
                 onAct={async () => {
-                  await ask('DELETE', `${path}/members/${encodeURIComponent(member.userId)}`)
+                  await ask('DELETE', path + pathOf('members', member.userId))
                   organization.again()
                 }}
               >

@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks'
 import type { Me } from '../../model/organization.ts'
 import type { ServerDetail, ServerItem } from '../../model/server.ts'
-import { address, filter, go, hrefOf } from '../address.ts'
+import { address, filter, go, hrefOf, parametersOf, pathOf } from '../address.ts'
 import { ask } from '../interface.ts'
 import { parseJson } from '../json.ts'
 import { numbered, usePages } from '../pages.ts'
@@ -38,8 +38,9 @@ const columns: readonly Column<Listed>[] = [
   { title: 'Description', cell: ({ description }) => <Foreign text={description} /> },
 ]
 
-const pathOf = (q: string, page: string) =>
-  `/servers?pageSize=100&page=${page}${q === '' ? '' : `&q=${encodeURIComponent(q)}`}`
+const listPath = (q: string, page: string) => `/servers?pageSize=100&page=${page}${parametersOf({ q })}`
+
+const pathOfServer = (name: string) => pathOf('servers', ...name.split('/'))
 
 export function Servers() {
   const q = address.value.query.get('q') ?? ''
@@ -47,7 +48,7 @@ export function Servers() {
   const mayRegister = me.data?.more === true || me.data?.namespaces.some(({ may }) => may.includes('servers:write'))
   const pages = usePages<Listed>(
     `servers ${q}`,
-    numbered('servers', (page) => pathOf(q, page)),
+    numbered('servers', (page) => listPath(q, page)),
   )
   return (
     <Room
@@ -55,7 +56,7 @@ export function Servers() {
       title="Servers"
       resource={pages}
       request={{
-        path: pathOf(q, '1'),
+        path: listPath(q, '1'),
         command: q === '' ? { words: ['server', 'list'] } : { words: ['server', 'search'], operands: [q] },
       }}
       actions={
@@ -96,7 +97,7 @@ function NewServer() {
   const isUrl = /^https?:\/\//.test(source.trim())
   const create = useAction(async () => {
     const body = isUrl ? { mcpUrl: source.trim() } : parseJson(source)
-    await ask('PUT', `/servers/${name.split('/').map(encodeURIComponent).join('/')}`, { body })
+    await ask('PUT', pathOfServer(name), { body })
     setName('')
     setSource('')
     go(hrefOf('servers', ...name.split('/')))
@@ -129,7 +130,7 @@ function NewServer() {
 
 export function Server() {
   const name = address.value.path.slice(1).join('/')
-  const path = `/servers/${name.split('/').map(encodeURIComponent).join('/')}`
+  const path = pathOfServer(name)
   const server = useResource<ServerDetail>(path)
   const me = useMe()
   const { data } = server

@@ -1,7 +1,7 @@
 /** One tool: its form, a call, and the result as text, never as anything that runs. */
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { address, hrefOf } from '../address.ts'
+import { address, hrefOf, pathOf } from '../address.ts'
 import { firstValue, type Schema, withoutSecrets } from '../form/form-schema.ts'
 import { SchemaForm } from '../form/schema-form.tsx'
 import { ask } from '../interface.ts'
@@ -22,7 +22,7 @@ interface ToolBody {
 
 export function Tool() {
   const [, namespace = '', id = '', , name = ''] = address.value.path
-  const path = `/connect/${encodeURIComponent(namespace)}/${encodeURIComponent(id)}/.tools/${encodeURIComponent(name)}`
+  const path = pathOf('connect', namespace, id, '.tools', name)
   const tool = useResource<ToolBody>(path)
   return (
     <Room name="tool" title={name} id={name} resource={tool}>
