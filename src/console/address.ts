@@ -73,14 +73,11 @@ export function filter(changes: Readonly<Record<string, string>>): void {
   const query = new URLSearchParams(address.value.query)
   const isTyped = Object.entries(changes).every(([name, value]) => goesOn(query.get(name) ?? '', value))
   for (const [name, value] of Object.entries(changes)) value === '' ? query.delete(name) : query.set(name, value)
-  const text = query.toString()
-  const href = text === '' ? location.pathname : `${location.pathname}?${text}`
-  if (isTyped) history.replaceState(null, '', href)
-  else {
-    keepPlace()
-    history.pushState(null, '', href)
-  }
-  address.value = read()
+  const href = `${location.pathname}${query.size === 0 ? '' : `?${query}`}`
+  if (isTyped) {
+    history.replaceState(null, '', href)
+    address.value = read()
+  } else go(href)
 }
 
 /** Whether one text may be what somebody has typed of the other so far. */
@@ -91,9 +88,8 @@ const goesOn = (before: string, after: string) =>
 document.addEventListener('click', (event) => {
   const link = event.target instanceof Element ? event.target.closest('a') : null
   const isPlain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey
-  if (link === null || !isPlain || event.defaultPrevented || link.target !== '' || !link.pathname.startsWith(root))
-    return
-  if (link.origin !== location.origin) return
+  if (link === null || !isPlain || event.defaultPrevented || link.target !== '') return
+  if (link.origin !== location.origin || !link.pathname.startsWith(root)) return
   event.preventDefault()
   go(link.href)
 })

@@ -22,6 +22,8 @@ const named = (character: string) => `U+${character.codePointAt(0)?.toString(16)
 /** The text where no element can be: in an option, a title, a placeholder. */
 export const visible = (text: string) => text.slice(0, shownCharsMax).replace(unseen, named)
 
+export const capital = (word: string) => word.replace(/^./, (first) => first.toUpperCase())
+
 interface ForeignProps {
   readonly text: string
   readonly code?: boolean

@@ -126,14 +126,12 @@ export function Elsewhere({ href, children }: { readonly href: string; readonly 
 export function CopyButton({ text, label = 'Copy' }: { readonly text: string; readonly label?: string }) {
   const [isCopied, setCopied] = useState(false)
   return (
-    <button
-      type="button"
-      class="small"
-      data-action="copy"
+    <Action
+      name="copy"
+      isSmall
       onClick={() => void navigator.clipboard.writeText(text).then(() => setCopied(true))}
-    >
-      {isCopied ? 'Copied' : label}
-    </button>
+      label={isCopied ? 'Copied' : label}
+    />
   )
 }
 

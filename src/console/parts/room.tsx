@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { address, hrefOf, placed } from '../address.ts'
 import { Refused } from '../interface.ts'
 import type { Resource } from '../resource.ts'
-import { Foreign, visible } from './foreign.tsx'
+import { capital, Foreign, visible } from './foreign.tsx'
 import { Action, Busy, Copied, Elsewhere } from './parts.tsx'
 import { AsText, type Request } from './request.tsx'
 
@@ -55,9 +55,7 @@ export function Room({ name, title, id, resource, isEmpty = resource?.isEmpty, .
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
     heading.current?.focus({ preventScroll: true })
-    document.title = visible(
-      [...new Set([name.replace(/^./, (first) => first.toUpperCase()), title, 'postern'])].join(' · '),
-    )
+    document.title = visible([...new Set([capital(name), title, 'postern'])].join(' · '))
   }, [name, title])
   const { error, isLoading = false, again } = resource ?? {}
   const state = isLoading ? 'loading' : error !== undefined ? 'error' : isEmpty === true ? 'empty' : 'ready'

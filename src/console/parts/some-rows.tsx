@@ -7,12 +7,7 @@ import { Action } from './parts.tsx'
 /** Rows that are shown at first. Past it: as many more with each press. */
 export const rowsMax = 150
 
-interface SomeRowsProps<T> {
-  readonly items: readonly T[]
-  readonly row: (item: T) => ComponentChildren
-}
-
-export function SomeRows<T>({ items, row }: SomeRowsProps<T>) {
+export function SomeRows<T>({ items, row }: { readonly items: readonly T[]; row(item: T): ComponentChildren }) {
   const [shown, setShown] = useState(rowsMax)
   return (
     <>

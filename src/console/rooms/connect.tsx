@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from 'preact/hooks'
 import type { ConnectionPage } from '../../model/connection.ts'
-import type { RecipeList } from '../../model/recipe.ts'
+import type { Recipe, RecipeList } from '../../model/recipe.ts'
 import { address, filter, go, hrefOf, pathOf } from '../address.ts'
 import { useEvents } from '../events.ts'
 import { Field } from '../parts/field.tsx'
@@ -50,14 +50,8 @@ const names: Readonly<Record<string, string>> = {
   ...{ cline: 'Cline', chatgpt: 'ChatGPT', opencode: 'opencode', 'mcp-remote': 'mcp-remote', json: 'any other' },
 }
 
-interface Step {
-  readonly client: string
-  /** Where the text belongs. */
-  readonly file: string
-  readonly content: string
-  readonly command?: string
-  readonly link?: string
-}
+/** `file`: where the text belongs. */
+type Step = Pick<Recipe, 'file' | 'content' | 'command' | 'link'> & { readonly client: string }
 
 const json = (value: object) => JSON.stringify(value, null, 2)
 

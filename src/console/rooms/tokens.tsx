@@ -6,7 +6,7 @@ import { address, hrefOf } from '../address.ts'
 import { ask, Refused } from '../interface.ts'
 import { parseJson, readJson } from '../json.ts'
 import { Field, Filter, Form, showWrong, useDraft } from '../parts/field.tsx'
-import { Foreign } from '../parts/foreign.tsx'
+import { capital, Foreign } from '../parts/foreign.tsx'
 import { Action, Copied, CopyButton, State, When, Wrong } from '../parts/parts.tsx'
 import { PolicyForm, policyText } from '../parts/policy-form.tsx'
 import { AsText } from '../parts/request.tsx'
@@ -32,19 +32,17 @@ function useAnswers(text: string, round: number) {
   const [answers, setAnswers] = useState<{ lint?: LintAnswer; coverage?: Coverage; error?: Error }>({})
   useEffect(() => {
     const stop = new AbortController()
+    const { signal } = stop
     const timer = setTimeout(async () => {
       try {
         const body = { policy: policyOf(text) }
         const [lint, coverage] = await Promise.all([
-          ask<LintAnswer>('POST', '/tokens/lint', { body, signal: stop.signal }),
-          ask<Coverage>('POST', '/tokens/coverage', {
-            body: { ...body, limit: listedConnections },
-            signal: stop.signal,
-          }),
+          ask<LintAnswer>('POST', '/tokens/lint', { body, signal }),
+          ask<Coverage>('POST', '/tokens/coverage', { body: { ...body, limit: listedConnections }, signal }),
         ])
-        if (!stop.signal.aborted) setAnswers({ lint, coverage })
+        if (!signal.aborted) setAnswers({ lint, coverage })
       } catch (error) {
-        if (!stop.signal.aborted) setAnswers({ error: error as Error })
+        if (!signal.aborted) setAnswers({ error: error as Error })
       }
     }, quietMs)
     return () => {
@@ -59,16 +57,11 @@ export function Tokens() {
   const { query } = address.value
   const given = query.get('policy')
   // A link with a policy has a draft of its own.
-  const [draft, setDraft] = useDraft(`policy ${given ?? ''}`, given ?? example)
-  const [policy, setPolicy] = useState(draft)
-  const write = (text: string) => {
-    setPolicy(text)
-    setDraft(text)
-  }
+  const [policy, write] = useDraft(`policy ${given ?? ''}`, given ?? example)
   const composer = useRef<HTMLElement>(null)
   const [round, setRound] = useState(0)
   const answers = useAnswers(policy, round)
-  const mint = useAction(async () =>
+  const mint = useAction(() =>
     ask<{ token: string; expiresAt: string }>('POST', '/tokens', { body: { policy: policyOf(policy) } }),
   )
   const take = useAction(async () => {
@@ -81,6 +74,10 @@ export function Tokens() {
     if (suggestion.policy !== null) write(policyText(suggestion.policy))
     return suggestion
   })
+  const minted = mint.done
+  // To this policy and this request; a token is never part of it.
+  const link = new URLSearchParams(query)
+  link.set('policy', policy)
   return (
     <Room
       name="tokens"
@@ -114,18 +111,20 @@ export function Tokens() {
             }}
             label="Mint a token"
           />{' '}
-          <Action name="lint" onClick={() => setRound(round + 1)} label="Check it again" /> <CopyLink policy={policy} />
+          <Action name="lint" onClick={() => setRound(round + 1)} label="Check it again" />{' '}
+          <span class="copied">
+            <CopyButton text={`${location.origin}${hrefOf('tokens')}?${link}`} label="Copy a link to it" />
+          </span>
           <Wrong error={mint.error} />
-          {mint.done !== undefined && take.done === mint.done.token && (
+          {minted !== undefined && take.done === minted.token && (
             <p role="status">
-              <code>{idOf(mint.done.token)}</code> is revoked.
+              <code>{idOf(minted.token)}</code> is revoked.
             </p>
           )}
-          {mint.done !== undefined && take.done !== mint.done.token && (
+          {minted !== undefined && take.done !== minted.token && (
             <p data-part="minted" role="status">
-              Copy it now; it is never shown again. It ends <When at={mint.done.expiresAt} />:{' '}
-              <Copied text={mint.done.token} /> Its id, by which you can revoke it later:{' '}
-              <code>{idOf(mint.done.token)}</code>{' '}
+              Copy it now; it is never shown again. It ends <When at={minted.expiresAt} />:{' '}
+              <Copied text={minted.token} /> Its id, by which you can revoke it later: <code>{idOf(minted.token)}</code>{' '}
               <Action name="remove" for="minted" isSmall does={take} label="Revoke it" />
             </p>
           )}
@@ -150,17 +149,6 @@ const wrongIn = (error: Error | undefined) =>
   error instanceof Refused && error.status === 0 ? undefined : error?.message
 
 const bodyText = (policy: string) => JSON.stringify({ policy: readablePolicy(policy) ?? [] })
-
-/** To the composer with this policy and this request; a token is never part of it. */
-function CopyLink({ policy }: { readonly policy: string }) {
-  const query = new URLSearchParams(address.value.query)
-  query.set('policy', policy)
-  return (
-    <span class="copied">
-      <CopyButton text={`${location.origin}${hrefOf('tokens')}?${query}`} label="Copy a link to it" />
-    </span>
-  )
-}
 
 function Suggested({ suggestion }: { readonly suggestion: Suggestion }) {
   const { from, notes } = suggestion
@@ -240,33 +228,33 @@ function Allowed({ lint, coverage }: ReturnType<typeof useAnswers>) {
   )
 }
 
-const parts = ['namespace', 'resource', 'operation', 'connection', 'tool'] as const
-const choices: Partial<
-  Record<(typeof parts)[number], { readonly options: readonly string[]; readonly nothing: string }>
-> = {
+/** Parts of a request, with the choices for some. */
+const parts: Readonly<Record<string, { readonly options?: readonly string[]; readonly nothing?: string }>> = {
+  namespace: {},
   resource: { options: ['', 'connections', 'servers', 'namespaces'], nothing: 'connections, if it is a call' },
   operation: { options: ['', 'read', 'write', 'execute'], nothing: 'execute, if it is a call' },
+  connection: {},
+  tool: {},
 }
 
 /** Why the policy, or a token, allows or refuses a request; and the end of that token. */
 function Explain({ policy }: { readonly policy: string }) {
   const { query } = address.value
-  const args = query.get('arguments') ?? ''
+  const of = (name: string) => query.get(name) ?? ''
+  const args = of('arguments')
   const [token, setToken] = useState('')
   const [answer, setAnswer] = useState<{ readonly of: string; readonly explanation: Explanation } | undefined>()
   // An answer to another question, or one that comes late, is not shown.
-  const asked = JSON.stringify([policy, token, args, ...parts.map((name) => query.get(name))])
+  const given = Object.fromEntries(Object.keys(parts).flatMap((name) => (of(name) === '' ? [] : [[name, of(name)]])))
+  const asked = JSON.stringify([policy, token, args, given])
   const subject = () => (token === '' ? { policy: policyOf(policy) } : { token })
   const explain = useAction(async () => {
-    const request = {
-      ...Object.fromEntries(parts.flatMap((name) => (query.get(name) ? [[name, query.get(name)]] : []))),
-      ...(args !== '' && { arguments: parseJson(args) }),
-    }
+    const request = { ...given, ...(args !== '' && { arguments: parseJson(args) }) }
     const explanation = await ask<Explanation>('POST', '/tokens/explain', { body: { ...subject(), request } })
     setAnswer({ of: asked, explanation })
   })
   // Somebody comes here from a refused call: the policy above has nothing to do with it.
-  const isOfToken = query.get('subject') === 'token'
+  const isOfToken = of('subject') === 'token'
   const reason = isOfToken && token === '' ? 'Paste the token of the call: the record does not keep it' : undefined
   const form = useRef<HTMLDivElement>(null)
   useEffect(() => {
@@ -284,14 +272,8 @@ function Explain({ policy }: { readonly policy: string }) {
         onSend={() => void (reason === undefined && explain.run())}
       >
         <div class="filters">
-          {parts.map((name) => (
-            <Filter
-              key={name}
-              of={name}
-              name={`request.${name}`}
-              label={name.replace(/^./, (first) => first.toUpperCase())}
-              {...choices[name]}
-            />
+          {Object.entries(parts).map(([name, choices]) => (
+            <Filter key={name} of={name} name={`request.${name}`} label={capital(name)} {...choices} />
           ))}
         </div>
         <Filter of="arguments" name="request.arguments" label="Arguments" type="lines" hint="as JSON" />
