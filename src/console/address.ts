@@ -30,6 +30,11 @@ function decoded(part: string): string {
 }
 
 export const address = signal(read())
+/** A filter of the room that is looked at; empty: it is not set. */
+export const filterOf = (name: string): string => address.value.query.get(name) ?? ''
+/** Those of these filters that are set. */
+export const filtersOf = (names: readonly string[]) =>
+  Object.fromEntries(names.map((name) => [name, filterOf(name)] as const).filter(([, value]) => value !== ''))
 /** Changes when another room, or another thing in it, is looked at. */
 export const roomKey = computed(() => address.value.path.join('/'))
 
@@ -71,7 +76,7 @@ export function go(href: string, news?: string): void {
  */
 export function filter(changes: Readonly<Record<string, string>>): void {
   const query = new URLSearchParams(address.value.query)
-  const isTyped = Object.entries(changes).every(([name, value]) => goesOn(query.get(name) ?? '', value))
+  const isTyped = Object.entries(changes).every(([name, value]) => goesOn(filterOf(name), value))
   for (const [name, value] of Object.entries(changes)) value === '' ? query.delete(name) : query.set(name, value)
   const href = `${location.pathname}${query.size === 0 ? '' : `?${query}`}`
   if (isTyped) {

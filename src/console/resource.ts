@@ -1,7 +1,7 @@
 /** Bodies that a room reads from the interface, with the state of reading them. */
 
 import { useEffect, useState } from 'preact/hooks'
-import { ask, Refused } from './interface.ts'
+import { ask } from './interface.ts'
 
 export interface Resource<T> {
   readonly data: T | undefined
@@ -50,16 +50,13 @@ export function useAction<A extends unknown[], T>(act: (...given: A) => Promise<
   const [state, setState] = useState<{ isBusy: boolean; error?: Error; done?: T }>({ isBusy: false })
   return {
     ...state,
-    async run(...given: A): Promise<T | undefined> {
-      if (state.isBusy) return undefined
+    async run(...given: A): Promise<void> {
+      if (state.isBusy) return
       setState({ isBusy: true })
       try {
-        const done = await act(...given)
-        setState({ isBusy: false, done })
-        return done
+        setState({ isBusy: false, done: await act(...given) })
       } catch (error) {
-        setState({ isBusy: false, error: error instanceof Error ? error : new Refused(0, {}, null) })
-        return undefined
+        setState({ isBusy: false, error: error as Error })
       }
     },
   }

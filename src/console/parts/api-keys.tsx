@@ -33,10 +33,8 @@ export function ApiKeys({ path, keys }: { readonly path: string; readonly keys: 
               act="Revoke"
               of={`“${named(one.name)}”`}
               isSmall
-              onAct={async () => {
-                await ask('DELETE', path + pathOf(one.id))
-                keys.again()
-              }}
+              onAct={() => ask('DELETE', path + pathOf(one.id))}
+              onDone={keys.again}
             >
               <p>
                 Every token that was minted with {one.id} ends at once{one.id === own && ', and so does this session'}.

@@ -14,15 +14,23 @@ export function CallCharts({ wanted = '' }: { readonly wanted?: string }) {
   const series = useResource<CallSeries>(`/calls/series?step=60${wanted}`)
   useEveryMinute(series)
   const { data, error } = series
-  const drawn = useMemo(() => {
+  const { times, charts } = useMemo(() => {
     const steps = data?.steps ?? []
     const line = (label: Exclude<keyof (typeof steps)[number], 'at'>, color: string, dash: number[]): Line => {
       return { label, color, dash, values: steps.map((step) => step[label]) }
     }
     return {
       times: steps.map(({ at }) => Date.parse(at) / 1000),
-      calls: [line('ok', '--accent', []), line('refused', '--attention', [6, 3]), line('failed', '--down', [2, 2])],
-      delays: [line('p50', '--accent', []), line('p95', '--attention', [6, 3]), line('p99', '--muted', [2, 2])],
+      charts: [
+        {
+          ...{ title: 'Calls a minute', unit: 'calls', rest: { words: 'in the last hour', of: sum } },
+          lines: [line('ok', '--accent', []), line('refused', '--attention', [6, 3]), line('failed', '--down', [2, 2])],
+        },
+        {
+          ...{ title: 'Time of a call', unit: 'ms', rest: { words: 'in the last minute with calls', of: lastWhole } },
+          lines: [line('p50', '--accent', []), line('p95', '--attention', [6, 3]), line('p99', '--muted', [2, 2])],
+        },
+      ],
     }
   }, [data])
   if (error !== undefined) return <p class="muted">Calls over time are not known: {error.message}</p>
@@ -30,22 +38,9 @@ export function CallCharts({ wanted = '' }: { readonly wanted?: string }) {
   return (
     <>
       <div class="charts">
-        <Chart
-          title="Calls a minute"
-          unit="calls"
-          times={drawn.times}
-          lines={drawn.calls}
-          rest={{ words: 'in the last hour', of: sum }}
-          empty={empty}
-        />
-        <Chart
-          title="Time of a call"
-          unit="ms"
-          times={drawn.times}
-          lines={drawn.delays}
-          rest={{ words: 'in the last minute with calls', of: lastWhole }}
-          empty={empty}
-        />
+        {charts.map((chart) => (
+          <Chart key={chart.title} {...chart} times={times} empty={empty} />
+        ))}
       </div>
       {data?.stopped === true && <p class="muted">There are more calls than were counted.</p>}
     </>

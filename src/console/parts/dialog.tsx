@@ -30,7 +30,8 @@ interface DangerousProps {
   readonly reason?: string | undefined
   /** The name that somebody has to type first, where much is lost. */
   readonly typed?: string
-  readonly onAct: () => Promise<void>
+  readonly onAct: () => Promise<unknown>
+  readonly onDone: () => void
   /** Says what is lost by it. */
   readonly children: ComponentChildren
 }
@@ -49,13 +50,14 @@ export function DangerousAction({ isSmall = false, reason, ...asked }: Dangerous
 
 type ConfirmProps = Omit<DangerousProps, 'isSmall' | 'reason'> & { readonly onClose: () => void }
 
-function Confirm({ act, of, typed, onAct, onClose, children }: ConfirmProps) {
+function Confirm({ act, of, typed, onAct, onDone, onClose, children }: ConfirmProps) {
   const deed = visible(`${act} ${of}`)
   const dialog = useModal()
   const [text, setText] = useState('')
   const reason = typed === undefined || text === typed ? undefined : `Type ${typed} first`
   const doing = useAction(async () => {
     await onAct()
+    onDone()
     onClose()
   })
   return (

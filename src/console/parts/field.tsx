@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
-import { address, filter } from '../address.ts'
+import { filter, filterOf } from '../address.ts'
 import { session } from '../interface.ts'
 import { Foreign, hasUnseen, visible } from './foreign.tsx'
 
@@ -105,8 +105,7 @@ type FilterProps = Omit<FieldProps, 'name' | 'value' | 'onInput'> & { readonly o
 
 /** A field for a filter of the room, which the address has as the parameter `of`. */
 export function Filter({ of, name = of, ...more }: FilterProps) {
-  const value = address.value.query.get(of) ?? ''
-  return <Field {...more} name={name} value={value} onInput={(text) => filter({ [of]: text })} />
+  return <Field {...more} name={name} value={filterOf(of)} onInput={(text) => filter({ [of]: text })} />
 }
 
 const inputs: Readonly<Record<Exclude<InputType, 'lines' | 'json'>, object>> = {

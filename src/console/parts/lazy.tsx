@@ -1,7 +1,8 @@
 /** Rooms that are loaded when somebody first goes there: the first view is small. */
 
 import type { ComponentType } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect } from 'preact/hooks'
+import { useAction } from '../resource.ts'
 import { Busy } from './parts.tsx'
 import { Problem } from './room.tsx'
 
@@ -9,16 +10,13 @@ import { Problem } from './room.tsx'
 export function lazy(name: string, load: () => Promise<ComponentType>): ComponentType {
   let Loaded: ComponentType | undefined
   return () => {
-    const [error, setError] = useState<Error | undefined>()
-    const [, setLoaded] = useState(Loaded !== undefined)
-    const unread = () => setError(new Error('The page could not be loaded, because postern does not answer.'))
-    const begin = () => {
-      setError(undefined)
-      load().then((found) => {
-        Loaded = found
-        setLoaded(true)
-      }, unread)
-    }
+    const loading = useAction(async () => {
+      Loaded = await load().catch(() => {
+        throw new Error('The page could not be loaded, because postern does not answer.')
+      })
+    })
+    const { error } = loading
+    const begin = () => void loading.run()
     useEffect(() => {
       if (Loaded === undefined) begin()
     }, [])

@@ -2,7 +2,7 @@
 
 import { auditEvents } from '../../model/audit-event.ts'
 import type { AuditVerification } from '../../model/recorded-call.ts'
-import { address, parametersOf } from '../address.ts'
+import { filterOf, parametersOf } from '../address.ts'
 import { session } from '../interface.ts'
 import { listed, usePages } from '../pages.ts'
 import { Filter } from '../parts/field.tsx'
@@ -30,8 +30,7 @@ const columns: readonly Column<Entry>[] = [
 
 export function Audit() {
   const isOperator = session.value?.operator === true
-  const { query } = address.value
-  const event = query.get('event') ?? ''
+  const event = filterOf('event')
   // Somebody is still typing, or it is a slip.
   const isKnown = event === '' || (auditEvents as readonly string[]).includes(event)
   const path = `/audit?limit=100${parametersOf({ event })}`

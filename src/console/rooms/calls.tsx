@@ -3,7 +3,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { CallStory } from '../../model/health.ts'
 import type { CallPage } from '../../model/recorded-call.ts'
-import { address, filter, hrefOf, parametersOf, pathOf } from '../address.ts'
+import { address, filter, filterOf, filtersOf, hrefOf, parametersOf, pathOf } from '../address.ts'
 import { hasArrivedSince, isStreamOpen, useBursts } from '../events.ts'
 import { ask } from '../interface.ts'
 import { after, listed, type Pages, usePages } from '../pages.ts'
@@ -105,11 +105,9 @@ async function exportCalls(wanted: string): Promise<void> {
 
 export function Calls() {
   const me = useMe()
-  const { query } = address.value
-  const of = (name: string) => query.get(name) ?? ''
   // The filters of the address are those of the interface; those without a field are shown beside them.
   const names = ['namespace', 'connection', 'tool', 'outcome', 'user', 'token', 'via', 'since', 'until']
-  const given = Object.fromEntries(names.flatMap((name) => (of(name) === '' ? [] : [[name, of(name)]])))
+  const given = filtersOf(names)
   const { since, until, ...timeless } = given
   const wanted = parametersOf(given)
   const others = names.slice(4).filter((name) => name in given)
@@ -118,11 +116,11 @@ export function Calls() {
   const [isLive, setLive] = useState(true)
   // The server alone knows whether a call that arrives has this token, and so on.
   const isDecidedHere = others.every((name) => name === 'user')
-  const live = useLive(isLive && isDecidedHere, of('namespace'), pages)
+  const live = useLive(isLive && isDecidedHere, filterOf('namespace'), pages)
   const isWanted = (call: ShownCall) =>
     isDecidedHere &&
     Object.entries({ tool: call.tool, outcome: call.outcome, connection: call.connectionId, user: call.userId }).every(
-      ([name, its]) => of(name) === '' || of(name) === its,
+      ([name, its]) => (given[name] ?? its) === its,
     )
   // The command has no option for these.
   const hasNoCommand = ['via', 'since', 'until'].some((name) => name in given)
@@ -155,7 +153,7 @@ export function Calls() {
           <NamespaceChoice
             me={me.data}
             withAny
-            value={of('namespace')}
+            value={filterOf('namespace')}
             onChange={(namespace) => filter({ namespace })}
           />
           <Filter of="connection" label="Connection" placeholder="its id" />
@@ -163,7 +161,7 @@ export function Calls() {
           <Filter of="outcome" label="Outcome" options={outcomes} names={outcomes.map(wordsOf)} />
           {others.map((name) => (
             <Action key={name} name="remove" for={name} isSmall onClick={() => filter({ [name]: '' })}>
-              {name}: <Foreign text={of(name)} /> ×
+              {name}: <Foreign text={filterOf(name)} /> ×
             </Action>
           ))}
         </>
@@ -222,10 +220,8 @@ function UsedToken({ id }: { readonly id: string }) {
         act="Revoke"
         of={id}
         isSmall
-        onAct={async () => {
-          await ask('POST', '/tokens/revoke', { body: { tokenId: id } })
-          setRevoked(true)
-        }}
+        onAct={() => ask('POST', '/tokens/revoke', { body: { tokenId: id } })}
+        onDone={() => setRevoked(true)}
       >
         <p>The token ends at once, with every token minted with it.</p>
       </DangerousAction>

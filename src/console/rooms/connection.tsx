@@ -50,10 +50,8 @@ export function Connection() {
               act="Delete"
               of={id}
               reason={reason}
-              onAct={async () => {
-                await ask('DELETE', path)
-                go(`${hrefOf('connections')}${inNamespace}`, `${id} was deleted.`)
-              }}
+              onAct={() => ask('DELETE', path)}
+              onDone={() => go(`${hrefOf('connections')}${inNamespace}`, `${id} was deleted.`)}
             >
               <p>
                 Its clients lose the tools of <b>{id}</b> in {namespace}, and you have to sign in to its server again if

@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks'
 import type { Connection, ConnectionPage } from '../../model/connection.ts'
 import type { Health, HealthPage } from '../../model/health.ts'
-import { address, filter, hrefOf, parametersOf, pathOf } from '../address.ts'
+import { address, filter, filterOf, hrefOf, parametersOf, pathOf } from '../address.ts'
 import { useBursts } from '../events.ts'
 import { ask } from '../interface.ts'
 import { after, type Page, usePages } from '../pages.ts'
@@ -72,15 +72,14 @@ const columns = (onChange: (health: Health) => void): readonly Column<Listed>[] 
 export function Connections() {
   const me = useMe()
   const { query } = address.value
-  const of = (name: string) => query.get(name) ?? ''
   const namespace = query.get('namespace') ?? me.data?.namespaces[0]?.name
   // The filters of the address are those of the interface: `name`, `metadata.KEY`.
   const [member, value = ''] = [...query].find(([name]) => name.startsWith('metadata.')) ?? []
   const pair = member === undefined ? '' : `${member.slice('metadata.'.length)}=${value}`
   const [typed, setTyped] = useState(pair)
-  const isUnwell = of('level') === 'attention'
+  const isUnwell = filterOf('level') === 'attention'
   const metadata = member === undefined ? '' : `&${encodeURIComponent(member)}=${encodeURIComponent(value)}`
-  const filters = parametersOf({ name: of('name') }) + metadata
+  const filters = parametersOf({ name: filterOf('name') }) + metadata
   const list = isUnwell ? '/.health?' : '?'
   const path = `${pathOf('connect', namespace ?? '')}${list}limit=${pageSize}${isUnwell ? '' : filters}`
   const pages = usePages<Listed>(namespace === undefined ? null : path, (cursor, stop) =>
@@ -110,13 +109,13 @@ export function Connections() {
       title="Connections"
       resource={isNowhere || me.error !== undefined ? me : pages}
       isEmpty={isEmpty}
-      request={{ path, command: isUnwell || of('name') !== '' ? undefined : command }}
+      request={{ path, command: isUnwell || filterOf('name') !== '' ? undefined : command }}
       actions={
         <Action
           name="create"
           isMain
           reason={reason}
-          onClick={() => filter({ new: of('new') === '' ? 'yes' : '' })}
+          onClick={() => filter({ new: filterOf('new') === '' ? 'yes' : '' })}
           label="New connection"
         />
       }
@@ -144,7 +143,7 @@ export function Connections() {
         </>
       }
     >
-      {of('new') !== '' && reason === undefined && <NewConnection namespace={namespace ?? ''} />}
+      {filterOf('new') !== '' && reason === undefined && <NewConnection namespace={namespace ?? ''} />}
       <Gap news="changes" pages={pages} />
       {isEmpty && (
         <p>

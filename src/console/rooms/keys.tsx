@@ -44,10 +44,8 @@ function Grants() {
               act="Revoke"
               of={`“${one.client}”`}
               isSmall
-              onAct={async () => {
-                await ask('DELETE', pathOf('me', 'grants', one.id))
-                grants.again()
-              }}
+              onAct={() => ask('DELETE', pathOf('me', 'grants', one.id))}
+              onDone={grants.again}
             >
               <p>Its tokens end at once; it has to sign in again.</p>
             </DangerousAction>

@@ -1,7 +1,7 @@
 /** Namespaces and organizations, and one namespace with its settings. */
 
 import type { NamespaceDetail } from '../../model/organization.ts'
-import { address, filter, go, hrefOf, parametersOf, pathOf } from '../address.ts'
+import { address, filter, filterOf, go, hrefOf, parametersOf, pathOf } from '../address.ts'
 import { ask } from '../interface.ts'
 import { numbered, usePages } from '../pages.ts'
 import { DangerousAction } from '../parts/dialog.tsx'
@@ -29,9 +29,8 @@ const listPath = (q: string, page: string) => `/namespaces?page=${page}${paramet
 
 export function Namespaces() {
   const me = useMe()
-  const { query } = address.value
-  const q = query.get('q') ?? ''
-  const isNew = query.get('new') !== null
+  const q = filterOf('q')
+  const isNew = filterOf('new') !== ''
   const pages = usePages<Listed>(
     `namespaces ${q}`,
     numbered('namespaces', (page) => listPath(q, page)),
@@ -117,10 +116,8 @@ export function Namespace() {
             of={name}
             typed={name}
             reason={reason}
-            onAct={async () => {
-              await ask('DELETE', path)
-              go(hrefOf('namespaces'), `${name} was deleted.`)
-            }}
+            onAct={() => ask('DELETE', path)}
+            onDone={() => go(hrefOf('namespaces'), `${name} was deleted.`)}
           >
             <p>Its connections and views are deleted with it, and their clients lose their tools.</p>
           </DangerousAction>

@@ -55,10 +55,8 @@ export function Organization() {
                 of={`“${member.userId}”`}
                 isSmall
                 reason={member.role === 'owner' && !isOwner ? 'Only an owner of the organization may do this' : reason}
-                onAct={async () => {
-                  await ask('DELETE', path + pathOf('members', member.userId))
-                  organization.again()
-                }}
+                onAct={() => ask('DELETE', path + pathOf('members', member.userId))}
+                onDone={organization.again}
               >
                 <p>
                   <Foreign text={member.userId} /> loses the namespaces of {id} at once, as do all tokens that act for

@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks'
 import type { Me } from '../../model/organization.ts'
 import type { ServerDetail, ServerItem } from '../../model/server.ts'
-import { address, filter, go, hrefOf, parametersOf, pathOf } from '../address.ts'
+import { address, filter, filterOf, go, hrefOf, parametersOf, pathOf } from '../address.ts'
 import { ask } from '../interface.ts'
 import { parseJson } from '../json.ts'
 import { numbered, usePages } from '../pages.ts'
@@ -43,7 +43,8 @@ const listPath = (q: string, page: string) => `/servers?pageSize=100&page=${page
 const pathOfServer = (name: string) => pathOf('servers', ...name.split('/'))
 
 export function Servers() {
-  const q = address.value.query.get('q') ?? ''
+  const q = filterOf('q')
+  const isNew = filterOf('new') !== ''
   const me = useMe()
   const mayRegister = me.data?.more === true || me.data?.namespaces.some(({ may }) => may.includes('servers:write'))
   const pages = usePages<Listed>(
@@ -63,13 +64,13 @@ export function Servers() {
         <Action
           name="create"
           reason={mayRegister === true ? undefined : 'Your key manages no namespace in which it could register one'}
-          onClick={() => filter({ new: address.value.query.get('new') === null ? 'yes' : '' })}
+          onClick={() => filter({ new: isNew ? '' : 'yes' })}
           label="Register a server"
         />
       }
       filters={<Filter of="q" label="Search" />}
     >
-      {address.value.query.get('new') !== null && <NewServer />}
+      {isNew && <NewServer />}
       {pages.isEmpty ? (
         <p>{q === '' ? 'No server is registered here yet.' : 'No server fits.'}</p>
       ) : (
@@ -147,10 +148,8 @@ export function Server() {
           act="Delete"
           of={name}
           reason={reason}
-          onAct={async () => {
-            await ask('DELETE', path)
-            go(hrefOf('servers'), `${name} was deleted.`)
-          }}
+          onAct={() => ask('DELETE', path)}
+          onDone={() => go(hrefOf('servers'), `${name} was deleted.`)}
         >
           <p>Nobody finds it any more. Connections to it stay as they are.</p>
         </DangerousAction>

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Coverage, Diff, Explanation, LintAnswer, Suggestion } from '../../model/explain.ts'
-import { address, hrefOf } from '../address.ts'
+import { address, filterOf, filtersOf, hrefOf } from '../address.ts'
 import { ask, Refused } from '../interface.ts'
 import { parseJson, readJson } from '../json.ts'
 import { Field, Filter, Form, showWrong, useDraft } from '../parts/field.tsx'
@@ -54,10 +54,9 @@ function useAnswers(text: string, round: number) {
 }
 
 export function Tokens() {
-  const { query } = address.value
-  const given = query.get('policy')
+  const given = filterOf('policy')
   // A link with a policy has a draft of its own.
-  const [policy, write] = useDraft(`policy ${given ?? ''}`, given ?? example)
+  const [policy, write] = useDraft(`policy ${given}`, given || example)
   const composer = useRef<HTMLElement>(null)
   const [round, setRound] = useState(0)
   const answers = useAnswers(policy, round)
@@ -76,7 +75,7 @@ export function Tokens() {
   })
   const minted = mint.done
   // To this policy and this request; a token is never part of it.
-  const link = new URLSearchParams(query)
+  const link = new URLSearchParams(address.value.query)
   link.set('policy', policy)
   return (
     <Room
@@ -239,13 +238,11 @@ const parts: Readonly<Record<string, { readonly options?: readonly string[]; rea
 
 /** Why the policy, or a token, allows or refuses a request; and the end of that token. */
 function Explain({ policy }: { readonly policy: string }) {
-  const { query } = address.value
-  const of = (name: string) => query.get(name) ?? ''
-  const args = of('arguments')
+  const args = filterOf('arguments')
   const [token, setToken] = useState('')
   const [answer, setAnswer] = useState<{ readonly of: string; readonly explanation: Explanation } | undefined>()
   // An answer to another question, or one that comes late, is not shown.
-  const given = Object.fromEntries(Object.keys(parts).flatMap((name) => (of(name) === '' ? [] : [[name, of(name)]])))
+  const given = filtersOf(Object.keys(parts))
   const asked = JSON.stringify([policy, token, args, given])
   const subject = () => (token === '' ? { policy: policyOf(policy) } : { token })
   const explain = useAction(async () => {
@@ -254,7 +251,7 @@ function Explain({ policy }: { readonly policy: string }) {
     setAnswer({ of: asked, explanation })
   })
   // Somebody comes here from a refused call: the policy above has nothing to do with it.
-  const isOfToken = of('subject') === 'token'
+  const isOfToken = filterOf('subject') === 'token'
   const reason = isOfToken && token === '' ? 'Paste the token of the call: the record does not keep it' : undefined
   const form = useRef<HTMLDivElement>(null)
   useEffect(() => {
