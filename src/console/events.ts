@@ -3,7 +3,7 @@
  * tab that holds the lock reads it and passes each event on.
  */
 
-import { effect, signal } from '@preact/signals'
+import { computed, effect, signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { base, findSession, session } from './interface.ts'
 
@@ -44,16 +44,16 @@ function deliver(event: Passed): void {
 channel.onmessage = ({ data }) => deliver(data as Passed)
 
 /** Reads the stream for all tabs, until the session or this tab ends. `isLate`: another tab has read until now. */
-function lead(userId: string, stop: AbortSignal, isLate: boolean): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
+async function lead(userId: string, stop: AbortSignal, isLate: boolean): Promise<void> {
   const pass = (type: Passed['type'], data: unknown) => {
     const event = { type, data, userId }
     channel.postMessage(event)
     deliver(event)
   }
-  let source: EventSource
+  let opened: EventSource | undefined
   const open = (mayMiss: boolean) => {
-    source = new EventSource(`${base}/events?types=call,connection,client`)
+    const source = new EventSource(`${base}/events?types=call,connection,client`)
+    opened = source
     // The browser opens it again by itself, and then asks for what was missed by the last event that it has heard.
     let [isMissing, hasHeard] = [mayMiss, false]
     for (const type of types)
@@ -78,26 +78,19 @@ function lead(userId: string, stop: AbortSignal, isLate: boolean): Promise<void>
     })
   }
   open(isLate)
-  stop.addEventListener('abort', () => {
-    source.close()
-    resolve()
-  })
-  return promise
+  await new Promise((resolve) => stop.addEventListener('abort', resolve))
+  opened?.close()
 }
 
 /** Begins with each session, in every tab: one of them has the lock. */
 export function followSession(): void {
-  let stop = new AbortController()
-  let user: string | undefined
+  const user = computed(() => session.value?.userId)
   effect(() => {
-    const userId = session.value?.userId
-    if (userId === user) return
-    user = userId
-    stop.abort()
-    stop = new AbortController()
-    const { signal } = stop
+    if (user.value === undefined) return
+    const stop = new AbortController()
     // A session that ends gives the lock up by an abort.
-    if (userId !== undefined) void lock(userId, signal).catch(() => {})
+    void lock(user.value, stop.signal).catch(() => {})
+    return () => stop.abort()
   })
 }
 

@@ -51,7 +51,10 @@ export async function ask<T>(method: string, path: string, { body, signal: stop 
   const read = text === '' ? undefined : parsed(text)
   if (response.ok) return read as T
   // A server that wants a sign-in is another 401.
-  if (response.status === 401 && (read as { error?: unknown } | undefined)?.error === 'unauthorized') ended()
+  if (response.status === 401 && (read as { error?: unknown } | undefined)?.error === 'unauthorized') {
+    if (session.value) lastUser.value = session.value.userId
+    session.value = null
+  }
   throw new Refused(response.status, read, response.headers.get('x-request-id'), method === 'GET' ? path : undefined)
 }
 
@@ -71,12 +74,6 @@ function parsed(text: string): unknown {
   } catch {
     return { message: text.slice(0, 300) }
   }
-}
-
-/** Nobody is signed in any more; what was typed stays where it is kept. */
-function ended(): void {
-  if (session.value) lastUser.value = session.value.userId
-  session.value = null
 }
 
 /** Every tab of a browser has the same session: each hears when somebody signs in or out. */

@@ -35,14 +35,7 @@ interface ForeignProps {
   readonly class?: string
 }
 
-export function Foreign({
-  text: given,
-  code = false,
-  strong = false,
-  most = shownCharsMax,
-  as: Around,
-  ...props
-}: ForeignProps) {
+export function Foreign({ text: given, code, strong, most = shownCharsMax, as: Around, ...props }: ForeignProps) {
   const [isWhole, setWhole] = useState(false)
   // A server may write something else where a text should be.
   const text = typeof given === 'string' ? given : ''
@@ -58,7 +51,7 @@ export function Foreign({
   parts.push(parts.length > 2 * marksMax ? shown.slice(from).replace(unseen, '') : shown.slice(from))
   const isCut = shown.length < text.length
   const inside = (
-    <bdi class={`foreign${code ? ' code' : ''}${strong ? ' strong' : ''}`}>
+    <bdi class={`foreign${code === true ? ' code' : ''}${strong === true ? ' strong' : ''}`}>
       {parts}
       {isCut && (
         <button type="button" class="small" data-action="more" onClick={() => setWhole(true)}>

@@ -7,12 +7,7 @@ import { Field } from './field.tsx'
 
 const idHint = 'letters, digits, ".", "_" or "-"'
 
-interface IdProps {
-  readonly value: string
-  readonly onInput: (id: string) => void
-}
-
-export function ConnectionId({ value, onInput }: IdProps) {
+export function ConnectionId({ value, onInput }: { readonly value: string; readonly onInput: (id: string) => void }) {
   const isGood = /^[\w-][\w.-]*$/.test(value) && value !== 'mcp'
   return (
     <Field

@@ -1,13 +1,13 @@
 /** The result of a tool, by the kind of each part. It is a stranger's: nothing of it is loaded or run. */
 
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { isNumber } from '../json.ts'
+import { asObject, isNumber } from '../json.ts'
 import { Foreign } from './foreign.tsx'
 import { Action } from './parts.tsx'
 
 export interface ToolResult {
   readonly isError?: boolean
-  readonly content?: readonly Part[]
+  readonly content?: unknown
   readonly structuredContent?: unknown
 }
 
@@ -29,13 +29,13 @@ const pictures = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp'])
 export function Result({ result }: { readonly result: ToolResult }) {
   const { structuredContent } = result
   const [isWhole, setWhole] = useState(false)
-  const all = Array.isArray(result.content) ? (result.content as readonly unknown[]) : []
+  const all: readonly unknown[] = Array.isArray(result.content) ? result.content : []
   const content = isWhole ? all : all.slice(0, partsMax)
   const most = Math.ceil(paintedCharsMax / Math.max(1, content.length))
   return (
     <>
       {content.map((part, index) => (
-        <PartOf key={index} part={partOf(part)} most={most} />
+        <PartOf key={index} part={part} most={most} />
       ))}
       {content.length < all.length && (
         <Action name="more" onClick={() => setWhole(true)} label={`Show all ${all.length} parts`} />
@@ -51,18 +51,14 @@ export function Result({ result }: { readonly result: ToolResult }) {
   )
 }
 
-/** Strangers write results: a part of another shape is shown as JSON. */
-function partOf(part: unknown): Part {
-  const given = (typeof part === 'object' && part !== null ? part : {}) as Record<string, unknown>
-  const texts = ['type', 'text', 'data', 'mimeType', 'uri'].every((name) =>
-    ['undefined', 'string'].includes(typeof given[name]),
-  )
-  return texts && typeof given['type'] === 'string'
-    ? (given as unknown as Part)
-    : { type: 'text', text: JSON.stringify(part) }
+function isPart(given: unknown): given is Part {
+  const { type, text = '', data = '', mimeType = '', uri = '' } = asObject(given) ?? {}
+  return [type, text, data, mimeType, uri].every((one) => typeof one === 'string')
 }
 
-function PartOf({ part, most }: { readonly part: Part; readonly most: number }) {
+/** Strangers write results: a part of another shape is shown as JSON. */
+function PartOf({ part, most }: { readonly part: unknown; readonly most: number }) {
+  if (!isPart(part)) return <Foreign as="pre" text={JSON.stringify(part)} most={most} />
   if (part.type === 'text') return <Foreign as="pre" text={part.text ?? ''} most={most} />
   if (part.type === 'image' && pictures.has(part.mimeType ?? '')) return <Picture part={part} />
   const within = part.resource?.text ?? part.uri ?? part.resource?.uri

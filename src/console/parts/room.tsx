@@ -10,18 +10,17 @@ import { Action, Busy, Copied, Elsewhere } from './parts.tsx'
 import { AsText, type Request } from './request.tsx'
 
 export function Problem({ error, again }: { readonly error: Error; readonly again?: (() => void) | undefined }) {
-  const refused = error instanceof Refused ? error : undefined
-  const { message } = error
+  const { requestId, setupUrl, path } = error instanceof Refused ? error : {}
   return (
     <div data-part="error" class="problem" role="alert">
-      <Foreign as="p" text={message} />
-      {refused?.requestId !== undefined && (
+      <Foreign as="p" text={error.message} />
+      {requestId !== undefined && (
         <p class="muted">
-          Request <Copied text={refused.requestId} />
+          Request <Copied text={requestId} />
         </p>
       )}
       <p>
-        {refused?.setupUrl !== undefined && <Elsewhere href={refused.setupUrl}>Set it up</Elsewhere>}
+        {setupUrl !== undefined && <Elsewhere href={setupUrl}>Set it up</Elsewhere>}
         {again === undefined ? (
           <a href={hrefOf()} data-action="go-overview">
             Go to the overview
@@ -30,7 +29,7 @@ export function Problem({ error, again }: { readonly error: Error; readonly agai
           <Action name="retry" onClick={again} label="Try again" />
         )}
       </p>
-      {refused?.path !== undefined && <AsText request={{ path: refused.path }} />}
+      {path !== undefined && <AsText request={{ path }} />}
     </div>
   )
 }

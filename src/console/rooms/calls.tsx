@@ -186,20 +186,18 @@ export function Calls() {
   )
 }
 
-/** The composer's address with a call. */
-function requestOf({ namespace, connectionId, tool }: ShownCall): URLSearchParams {
-  return new URLSearchParams({ namespace, connection: connectionId, tool })
-}
+/** A call as the composer's address has it. */
+const requestOf = ({ namespace, connectionId, tool }: ShownCall) => ({ namespace, connection: connectionId, tool })
 
 /** The same with the narrowest policy for the call. */
-function allowing(call: ShownCall): URLSearchParams {
+function allowing(call: ShownCall) {
   const { namespace, connectionId, tool } = call
   const pattern = `^${tool.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}$`
   const policy = [
     { operations: 'execute', namespaces: namespace, metadata: { connectionId }, ttl: '10m' },
     { rpcReqMatch: { 'params.name': pattern } },
   ]
-  return new URLSearchParams({ policy: policyText(policy), ...Object.fromEntries(requestOf(call)) })
+  return { policy: policyText(policy), ...requestOf(call) }
 }
 
 /** The words for a rule, by its place in a policy: the record keeps no policies, which may be confidential. */
@@ -259,8 +257,14 @@ export function Call() {
               ) : (
                 <>
                   {wordsOfRule(call.constraint)} The rule is <code>{call.constraint}</code>. To read it whole,{' '}
-                  <a href={`${hrefOf('tokens')}?${requestOf(call)}&subject=token`}>explain the token</a>, or{' '}
-                  <a href={`${hrefOf('tokens')}?${allowing(call)}`}>see a policy that allows this call alone</a>.
+                  <a href={`${hrefOf('tokens')}?${new URLSearchParams({ ...requestOf(call), subject: 'token' })}`}>
+                    explain the token
+                  </a>
+                  , or{' '}
+                  <a href={`${hrefOf('tokens')}?${new URLSearchParams(allowing(call))}`}>
+                    see a policy that allows this call alone
+                  </a>
+                  .
                 </>
               )}
             </p>

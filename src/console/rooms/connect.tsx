@@ -149,7 +149,7 @@ const offeredMax = 100
 
 function ConnectionChoice({ namespace, id }: { readonly namespace: string; readonly id: string }) {
   const path = namespace === '' ? null : `${pathOf('connect', namespace)}?limit=${offeredMax}`
-  const { data } = useResource<typeof ConnectionPage.static>(path)
+  const { data } = useResource<ConnectionPage>(path)
   const listed = data?.connections.map(({ connectionId }) => connectionId) ?? []
   const offered = id === '' || listed.includes(id) ? listed : [id, ...listed]
   return (

@@ -32,17 +32,16 @@ interface Listed {
 
 /** A page of connections, with the health of each. */
 async function readConnections(namespace: string, path: string, stop: AbortSignal): Promise<Page<Listed>> {
-  const page = await ask<typeof ConnectionPage.static>('GET', path, { signal: stop })
-  const ids = page.connections.map(({ connectionId }) => connectionId)
+  const { connections, nextCursor } = await ask<ConnectionPage>('GET', path, { signal: stop })
+  const ids = connections.map(({ connectionId }) => connectionId)
   const health = `${pathOf('connect', namespace)}/.health?ids=${encodeURIComponent(ids.join())}`
-  const { connections } =
-    ids.length === 0 ? { connections: [] } : await ask<HealthPage>('GET', health, { signal: stop })
-  const known = new Map(connections.map((one) => [one.connectionId, one]))
-  const items = page.connections.map((connection) => {
+  const known = ids.length === 0 ? undefined : await ask<HealthPage>('GET', health, { signal: stop })
+  const healths = new Map(known?.connections.map((one) => [one.connectionId, one]))
+  const items = connections.map((connection) => {
     const id = connection.connectionId
-    return { namespace, id, connection, health: known.get(id) }
+    return { namespace, id, connection, health: healths.get(id) }
   })
-  return { items, nextCursor: page.nextCursor }
+  return { items, nextCursor }
 }
 
 /** A page of those that need attention. */
@@ -52,10 +51,7 @@ async function readUnwell(namespace: string, path: string, stop: AbortSignal): P
 }
 
 const columns = (onChange: (health: Health) => void): readonly Column<Listed>[] => [
-  {
-    title: 'Connection',
-    cell: ({ namespace, id }) => <a href={hrefOf('connections', namespace, id)}>{id}</a>,
-  },
+  { title: 'Connection', cell: ({ namespace, id }) => <a href={hrefOf('connections', namespace, id)}>{id}</a> },
   {
     title: 'Health',
     width: 'wide',
@@ -99,17 +95,15 @@ export function Connections() {
   const isEmpty = isNowhere || pages.isEmpty
   const isFiltered = filters !== '' || isUnwell
   const reason = reasonIn(me.data, namespace, 'connections:write', 'make connections here')
-  const command = {
-    words: ['connection', 'list'],
-    options: { namespace: namespace ?? '', ...(pair !== '' && { metadata: pair }) },
-  }
+  const options = { namespace: namespace ?? '', ...(pair !== '' && { metadata: pair }) }
+  const command = isUnwell || filterOf('name') !== '' ? undefined : { words: ['connection', 'list'], options }
   return (
     <Room
       name="connections"
       title="Connections"
       resource={isNowhere || me.error !== undefined ? me : pages}
       isEmpty={isEmpty}
-      request={{ path, command: isUnwell || filterOf('name') !== '' ? undefined : command }}
+      request={{ path, command }}
       actions={
         <Action
           name="create"

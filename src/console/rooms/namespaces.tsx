@@ -13,9 +13,7 @@ import { Room } from '../parts/room.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { useAction, useResource } from '../resource.ts'
 
-interface Listed {
-  readonly name: string
-}
+type Listed = Pick<NamespaceDetail, 'name'>
 
 const columns: readonly Column<Listed>[] = [
   { title: 'Namespace', cell: ({ name }) => <a href={hrefOf('namespaces', name)}>{name}</a> },
@@ -31,10 +29,8 @@ export function Namespaces() {
   const me = useMe()
   const q = filterOf('q')
   const isNew = filterOf('new') !== ''
-  const pages = usePages<Listed>(
-    `namespaces ${q}`,
-    numbered('namespaces', (page) => listPath(q, page)),
-  )
+  const read = numbered<Listed>('namespaces', (page) => listPath(q, page))
+  const pages = usePages(`namespaces ${q}`, read)
   return (
     <Room
       name="namespaces"

@@ -47,10 +47,8 @@ export function Servers() {
   const isNew = filterOf('new') !== ''
   const me = useMe()
   const mayRegister = me.data?.more === true || me.data?.namespaces.some(({ may }) => may.includes('servers:write'))
-  const pages = usePages<Listed>(
-    `servers ${q}`,
-    numbered('servers', (page) => listPath(q, page)),
-  )
+  const read = numbered<Listed>('servers', (page) => listPath(q, page))
+  const pages = usePages(`servers ${q}`, read)
   return (
     <Room
       name="servers"

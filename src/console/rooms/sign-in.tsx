@@ -12,6 +12,7 @@ import { useAction } from '../resource.ts'
 export function SignIn() {
   const [key, setKey] = useState('')
   const signIn = useAction(async () => {
+    setKey('')
     session.value = await ask<ConsoleSessionBody>('POST', '/console/session', { body: { key } })
     tellTabs()
   })
@@ -28,12 +29,7 @@ export function SignIn() {
           </span>{' '}
           at {location.host}
         </p>
-        <Form
-          onSend={() => {
-            setKey('')
-            void signIn.run()
-          }}
-        >
+        <Form onSend={() => void signIn.run()}>
           <Field
             name="key"
             label="API key"
