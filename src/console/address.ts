@@ -63,6 +63,10 @@ export const parametersOf = (values: Readonly<Record<string, string>>) =>
 /** The address of a room: `hrefOf('connections', 'acme', 'crm')`. That of the overview has no path, or an empty one. */
 export const hrefOf = (...path: readonly string[]) => root + pathOf(...path.filter(Boolean))
 
+/** The same with filters: `hrefWith({ namespace: 'acme' }, 'connections')`. */
+export const hrefWith = (filters: Readonly<Record<string, string>>, ...path: readonly string[]) =>
+  `${hrefOf(...path)}?${new URLSearchParams(filters)}`
+
 /** `news`: what was done, as the room there says it. */
 export function go(href: string, news?: string): void {
   keepPlace()

@@ -47,16 +47,16 @@ export function useEveryMinute({ again }: Pick<Resource<unknown>, 'again'>): voi
 
 /** Something that a press begins: whether it is under way, and how it ended. */
 export function useAction<A extends unknown[], T>(act: (...given: A) => Promise<T>) {
-  const [state, setState] = useState<{ isBusy: boolean; error?: Error; done?: T }>({ isBusy: false })
+  const [state, setState] = useState<{ isBusy?: boolean; isDone?: boolean; error?: Error; done?: T }>({})
   return {
-    ...state,
+    ...{ isBusy: false, isDone: false, ...state },
     async run(...given: A): Promise<void> {
       if (state.isBusy) return
       setState({ isBusy: true })
       try {
-        setState({ isBusy: false, done: await act(...given) })
+        setState({ isDone: true, done: await act(...given) })
       } catch (error) {
-        setState({ isBusy: false, error: error as Error })
+        setState({ error: error as Error })
       }
     },
   }

@@ -1,7 +1,7 @@
 /** The caller, whose rights say which buttons work. */
 
 import type { Me } from '../../model/organization.ts'
-import { hrefOf } from '../address.ts'
+import { hrefWith } from '../address.ts'
 import { useResource } from '../resource.ts'
 import { Field } from './field.tsx'
 
@@ -18,7 +18,7 @@ export function reasonIn(me: Me | undefined, namespace: string | undefined, oper
     : `Your key may not ${what}: ask somebody who manages ${namespace}`
 }
 
-export const NewNamespaceLink = () => <a href={`${hrefOf('namespaces')}?new=yes`}>Make a namespace</a>
+export const NewNamespaceLink = () => <a href={hrefWith({ new: 'yes' }, 'namespaces')}>Make a namespace</a>
 
 interface ChoiceProps {
   readonly me: Me | undefined

@@ -3,7 +3,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { CallStory } from '../../model/health.ts'
 import type { CallPage } from '../../model/recorded-call.ts'
-import { address, filter, filterOf, filtersOf, hrefOf, parametersOf, pathOf } from '../address.ts'
+import { address, filter, filterOf, filtersOf, hrefOf, hrefWith, parametersOf, pathOf } from '../address.ts'
 import { hasArrivedSince, isStreamOpen, useBursts } from '../events.ts'
 import { ask } from '../interface.ts'
 import { after, listed, type Pages, usePages } from '../pages.ts'
@@ -63,7 +63,7 @@ const columns: readonly Column<ShownCall>[] = [
     title: 'When',
     width: 'narrow',
     cell: ({ requestId, time, tool }) => (
-      <a href={`${hrefOf('calls', requestId)}?${new URLSearchParams({ time, tool })}`}>
+      <a href={hrefWith({ time, tool }, 'calls', requestId)}>
         <When at={time} />
       </a>
     ),
@@ -257,14 +257,8 @@ export function Call() {
               ) : (
                 <>
                   {wordsOfRule(call.constraint)} The rule is <code>{call.constraint}</code>. To read it whole,{' '}
-                  <a href={`${hrefOf('tokens')}?${new URLSearchParams({ ...requestOf(call), subject: 'token' })}`}>
-                    explain the token
-                  </a>
-                  , or{' '}
-                  <a href={`${hrefOf('tokens')}?${new URLSearchParams(allowing(call))}`}>
-                    see a policy that allows this call alone
-                  </a>
-                  .
+                  <a href={hrefWith({ ...requestOf(call), subject: 'token' }, 'tokens')}>explain the token</a>, or{' '}
+                  <a href={hrefWith(allowing(call), 'tokens')}>see a policy that allows this call alone</a>.
                 </>
               )}
             </p>

@@ -3,7 +3,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { ConnectionPage } from '../../model/connection.ts'
 import type { Recipe, RecipeList } from '../../model/recipe.ts'
-import { address, filter, go, hrefOf, pathOf } from '../address.ts'
+import { address, filter, go, hrefOf, hrefWith, pathOf } from '../address.ts'
 import { useEvents } from '../events.ts'
 import { Field } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
@@ -93,7 +93,11 @@ export function Connect() {
       request={{ path: `${path}/.clients${of}` }}
       filters={
         <>
-          <NamespaceChoice me={me.data} value={namespace} onChange={(value) => go(hrefOfAll(value))} />
+          <NamespaceChoice
+            me={me.data}
+            value={namespace}
+            onChange={(value) => go(hrefWith({ namespace: value }, 'connect'))}
+          />
           <ConnectionChoice namespace={namespace} id={id} />
           <Field
             name="client"
@@ -141,9 +145,6 @@ export function Connect() {
   )
 }
 
-/** The room for all connections of a namespace, through one URL. */
-const hrefOfAll = (namespace: string) => `${hrefOf('connect')}?namespace=${encodeURIComponent(namespace)}`
-
 /** Connections that can be chosen here. Past it: the room of connections leads to each. */
 const offeredMax = 100
 
@@ -159,7 +160,7 @@ function ConnectionChoice({ namespace, id }: { readonly namespace: string; reado
       value={id}
       options={['', ...offered]}
       nothing="all, through one URL"
-      onInput={(one) => go(one === '' ? hrefOfAll(namespace) : hrefOf('connect', namespace, one))}
+      onInput={(one) => go(one === '' ? hrefWith({ namespace }, 'connect') : hrefOf('connect', namespace, one))}
     />
   )
 }

@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks'
 import type { Connection as ConnectionBody } from '../../model/connection.ts'
 import type { Health, HealthPage } from '../../model/health.ts'
-import { address, go, hrefOf, pathOf } from '../address.ts'
+import { address, go, hrefOf, hrefWith, pathOf } from '../address.ts'
 import { useEvents } from '../events.ts'
 import { ask, base } from '../interface.ts'
 import { asObject, readJson } from '../json.ts'
@@ -26,7 +26,7 @@ export function Connection() {
   const connection = useResource<ConnectionBody>(path)
   const health = useHealth(namespace, id)
   const reason = reasonIn(me.data, namespace, 'connections:write', 'change connections here')
-  const inNamespace = `?namespace=${encodeURIComponent(namespace)}`
+  const all = hrefWith({ namespace }, 'connections')
   const { data } = connection
   return (
     <Room
@@ -37,10 +37,10 @@ export function Connection() {
       request={{ path, command: { words: ['connection', 'get'], options: { namespace }, operands: [id] } }}
       actions={
         connection.error !== undefined ? (
-          <a href={`${hrefOf('connections')}${inNamespace}`}>All connections</a>
+          <a href={all}>All connections</a>
         ) : (
           <>
-            <a href={`${hrefOf('calls')}${inNamespace}&connection=${encodeURIComponent(id)}`} data-action="go-calls">
+            <a href={hrefWith({ namespace, connection: id }, 'calls')} data-action="go-calls">
               Its calls
             </a>
             <a href={hrefOf('connect', namespace, id)} data-action="go-connect">
@@ -51,7 +51,7 @@ export function Connection() {
               of={id}
               reason={reason}
               onAct={() => ask('DELETE', path)}
-              onDone={() => go(`${hrefOf('connections')}${inNamespace}`, `${id} was deleted.`)}
+              onDone={() => go(all, `${id} was deleted.`)}
             >
               <p>
                 Its clients lose the tools of <b>{id}</b> in {namespace}, and you have to sign in to its server again if
@@ -104,10 +104,7 @@ interface PartProps {
 }
 
 function OwnHealth({ namespace, path, health: { now, change, error } }: PartProps) {
-  const test = useAction(async () => {
-    change(await ask<Health>('POST', `${path}/.test`))
-    return true
-  })
+  const test = useAction(async () => change(await ask<Health>('POST', `${path}/.test`)))
   return (
     <section class="now" data-part="health" data-level={now?.level ?? 'unknown'}>
       {now === undefined ? (
@@ -118,7 +115,7 @@ function OwnHealth({ namespace, path, health: { now, change, error } }: PartProp
         <HealthLine health={now} namespace={namespace} onChange={change} />
       )}{' '}
       {now?.action?.kind !== 'test' && <Action name="test" does={test} label="Test it" />}
-      {test.done === true && <span role="status">Tested just now.</span>}
+      {test.isDone && <span role="status">Tested just now.</span>}
       <Wrong error={test.error} />
     </section>
   )
@@ -181,7 +178,6 @@ function Settings({ path, connection, reason, onSaved }: SettingsProps) {
   const save = useAction(async () => {
     await ask('PUT', path, { body: { name, metadata: Object.keys(read ?? {}).length === 0 ? null : read } })
     onSaved()
-    return true
   })
   return (
     <details>
@@ -199,7 +195,7 @@ function Settings({ path, connection, reason, onSaved }: SettingsProps) {
           error={save.error?.message}
         />
         <Action name="save" type="submit" isBusy={save.isBusy} reason={reason} label="Save" />
-        {save.done === true && <p role="status">Saved.</p>}
+        {save.isDone && <p role="status">Saved.</p>}
       </Form>
     </details>
   )

@@ -1,7 +1,7 @@
 /** Namespaces and organizations, and one namespace with its settings. */
 
 import type { NamespaceDetail } from '../../model/organization.ts'
-import { address, filter, filterOf, go, hrefOf, parametersOf, pathOf } from '../address.ts'
+import { address, filter, filterOf, go, hrefOf, hrefWith, parametersOf, pathOf } from '../address.ts'
 import { ask } from '../interface.ts'
 import { numbered, usePages } from '../pages.ts'
 import { DangerousAction } from '../parts/dialog.tsx'
@@ -19,7 +19,7 @@ const columns: readonly Column<Listed>[] = [
   { title: 'Namespace', cell: ({ name }) => <a href={hrefOf('namespaces', name)}>{name}</a> },
   {
     title: 'Connections',
-    cell: ({ name }) => <a href={`${hrefOf('connections')}?namespace=${encodeURIComponent(name)}`}>show them</a>,
+    cell: ({ name }) => <a href={hrefWith({ namespace: name }, 'connections')}>show them</a>,
   },
 ]
 
@@ -121,8 +121,8 @@ export function Namespace() {
       }
     >
       <p>
-        <a href={`${hrefOf('connections')}?namespace=${encodeURIComponent(name)}`}>Its connections</a>,{' '}
-        <a href={`${hrefOf('calls')}?namespace=${encodeURIComponent(name)}`}>its calls</a>
+        <a href={hrefWith({ namespace: name }, 'connections')}>Its connections</a>,{' '}
+        <a href={hrefWith({ namespace: name }, 'calls')}>its calls</a>
       </p>
       {data !== undefined && (
         <>
@@ -157,7 +157,6 @@ function Settings({ path, namespace, reason, onSaved }: SettingsProps) {
     const written = texts.map(([name]) => [name, typed[name] === '' ? null : typed[name]])
     await ask('PATCH', path, { body: { pins, ...Object.fromEntries(written) } })
     onSaved()
-    return true
   })
   return (
     <Form title="Settings" onSend={() => void (reason === undefined && save.run())}>
@@ -181,7 +180,7 @@ function Settings({ path, namespace, reason, onSaved }: SettingsProps) {
       ))}
       <Action name="save" type="submit" isBusy={save.isBusy} reason={reason} label="Save" />
       <Wrong error={save.error} />
-      {save.done === true && <p role="status">Saved.</p>}
+      {save.isDone && <p role="status">Saved.</p>}
     </Form>
   )
 }

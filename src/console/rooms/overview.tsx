@@ -1,7 +1,7 @@
 /** What somebody reaches, what is unwell, and what was called lately. */
 
 import type { Overview as OverviewBody } from '../../model/health.ts'
-import { hrefOf } from '../address.ts'
+import { hrefOf, hrefWith } from '../address.ts'
 import { base } from '../interface.ts'
 import { CallCharts } from '../parts/call-charts.tsx'
 import { HealthLine } from '../parts/health-line.tsx'
@@ -33,7 +33,7 @@ export function Overview() {
       {data?.connections.total === 0 && (
         <p>
           There are no connections yet. <NewNamespaceLink />, then{' '}
-          <a href={`${hrefOf('connections')}?new=yes`}>connect to a server by its URL</a>, or{' '}
+          <a href={hrefWith({ new: 'yes' }, 'connections')}>connect to a server by its URL</a>, or{' '}
           <a href={hrefOf('servers')}>find a registered one</a>.
         </p>
       )}
@@ -65,8 +65,8 @@ export function Overview() {
               </p>
             ) : (
               <p>
-                <a href={`${hrefOf('calls')}?outcome=ok`}>{data.calls.ok} ok</a>, {data.calls.failed} failed,{' '}
-                <a href={`${hrefOf('calls')}?outcome=refused`}>{data.calls.refused} refused</a>;{' '}
+                <a href={hrefWith({ outcome: 'ok' }, 'calls')}>{data.calls.ok} ok</a>, {data.calls.failed} failed,{' '}
+                <a href={hrefWith({ outcome: 'refused' }, 'calls')}>{data.calls.refused} refused</a>;{' '}
                 <a href={hrefOf('calls')}>all of them</a>
                 {!data.calls.complete && <span class="muted"> and more before these</span>}
               </p>
@@ -116,7 +116,7 @@ function Attention({ attention, connections }: OverviewBody) {
       </ul>
       {more > 0 && (
         <p class="muted">
-          {more} more are listed under <a href={`${hrefOf('connections')}?level=attention`}>Connections</a>, by
+          {more} more are listed under <a href={hrefWith({ level: 'attention' }, 'connections')}>Connections</a>, by
           namespace.
         </p>
       )}

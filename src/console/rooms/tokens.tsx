@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Coverage, Diff, Explanation, LintAnswer, Suggestion } from '../../model/explain.ts'
-import { address, filterOf, filtersOf, hrefOf } from '../address.ts'
+import { address, filterOf, filtersOf, hrefWith } from '../address.ts'
 import { ask, Refused } from '../interface.ts'
 import { parseJson, readJson } from '../json.ts'
 import { Field, Filter, Form, showWrong, useDraft } from '../parts/field.tsx'
@@ -75,8 +75,7 @@ export function Tokens() {
   })
   const minted = mint.done
   // To this policy and this request; a token is never part of it.
-  const link = new URLSearchParams(address.value.query)
-  link.set('policy', policy)
+  const link = hrefWith({ ...Object.fromEntries(address.value.query), policy }, 'tokens')
   return (
     <Room
       name="tokens"
@@ -112,7 +111,7 @@ export function Tokens() {
           />{' '}
           <Action name="lint" onClick={() => setRound(round + 1)} label="Check it again" />{' '}
           <span class="copied">
-            <CopyButton text={`${location.origin}${hrefOf('tokens')}?${link}`} label="Copy a link to it" />
+            <CopyButton text={`${location.origin}${link}`} label="Copy a link to it" />
           </span>
           <Wrong error={mint.error} />
           {minted !== undefined && take.done === minted.token && (
