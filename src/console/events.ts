@@ -1,7 +1,4 @@
-/**
- * Events as they happen: one stream for all tabs of a browser, because a browser opens few connections to a server. The
- * tab that holds the lock reads it and passes each event on.
- */
+/** Events as they happen. A browser opens few connections to a server: one tab reads the stream for all of them. */
 
 import { computed, effect, signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'

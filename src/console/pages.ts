@@ -1,7 +1,4 @@
-/**
- * A list of any length: the pages around what is looked at are held, and the others can be read again, since the
- * cursor of each is kept.
- */
+/** A list of any length: it holds the pages around what is looked at, and the cursors by which it reads the others. */
 
 import { signal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
@@ -158,7 +155,7 @@ const left = new Map<string, Pages<unknown>>()
 /** Past it: the console forgets the oldest list, and reads it again when somebody comes back to it. */
 const leftMax = 8
 
-/** `name`: of the list, with its filters; null: it is not read yet. A room to which the browser leads back finds its list again. */
+/** `name`: of the list, with its filters; null: it is not read yet. A room finds its list again when one goes back. */
 export function usePages<T>(name: string | null, read: Read<T>): Pages<T> {
   const pages = useMemo(() => {
     if (name === null) return new Pages<T>(read)

@@ -132,10 +132,7 @@ export const isNullable = ({ type, nullable }: Schema) =>
 
 export const choicesOf = ({ enum: values, const: only }: Schema): readonly unknown[] => values ?? [only]
 
-/**
- * The first value of a schema: its default, or the members that are required or have a default. Undefined: it is left
- * out.
- */
+/** A schema's default, or its members that are required or have one. Undefined: the value is left out at first. */
 export function firstValue(
   given: Schema,
   root: Schema,

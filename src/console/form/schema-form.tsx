@@ -1,7 +1,4 @@
-/**
- * A form made of a tool's JSON Schema. A value is edited by the field that suits its kind, and as JSON where there is
- * none, for that value alone. A field that is left empty is left out.
- */
+/** A form by a tool's JSON Schema. A value that no field suits is edited as JSON; a field left empty is left out. */
 
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'

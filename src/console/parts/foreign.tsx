@@ -5,10 +5,7 @@ import { useState } from 'preact/hooks'
 /** Characters that are shown at first. Past it: the rest after a press. */
 const shownCharsMax = 2000
 
-/**
- * Control, bidirectional, zero-width, blank and tag characters and combining ones without end, which would change how
- * the text around them reads.
- */
+/** Control, bidirectional, zero-width, blank and tag characters, and endless combining ones: they disguise a text. */
 const unseen =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\u034f|[\u115f\u1160\u2800\u3164\uffa0]|[\ufe00-\ufe0d]|[\u{e0000}-\u{e0fff}]|\p{M}{8,}/gu
 

@@ -105,6 +105,7 @@ export function PolicyForm({ policy: read, onChange }: PolicyFormProps) {
   const last = useRef<readonly unknown[]>([])
   last.current = read ?? last.current
   const policy = last.current
+  const add = () => onChange([...policy, { operations: 'read' }])
   return (
     <fieldset class="whole" disabled={read === undefined}>
       {policy.map((constraint, index) => (
@@ -125,12 +126,7 @@ export function PolicyForm({ policy: read, onChange }: PolicyFormProps) {
           )}
         </fieldset>
       ))}
-      <Action
-        name="add"
-        for=""
-        onClick={() => onChange([...policy, { operations: 'read' }])}
-        label="Add a constraint"
-      />
+      <Action name="add" for="" onClick={add} label="Add a constraint" />
       {read === undefined && <small class="muted"> follows as soon as the JSON can be read</small>}
     </fieldset>
   )
@@ -192,9 +188,7 @@ function Choices({ at, label, options, chosen = [], onChange }: ChoicesProps) {
             type="checkbox"
             data-field={`${at}/${option}`}
             checked={chosen.includes(option)}
-            onChange={() =>
-              onChange(options.filter((one) => (one === option ? !chosen.includes(one) : chosen.includes(one))))
-            }
+            onChange={() => onChange(options.filter((one) => (one === option) !== chosen.includes(one)))}
           />{' '}
           {option}
         </label>

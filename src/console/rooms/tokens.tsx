@@ -22,10 +22,7 @@ const listedConnections = 100
 const policyOf = (text: string): readonly unknown[] => [parseJson(text)].flat()
 
 /** Undefined: the text is not JSON. */
-function readablePolicy(text: string): readonly unknown[] | undefined {
-  const read = readJson(text)
-  return read === undefined ? undefined : [read].flat()
-}
+const readablePolicy = (text: string) => (readJson(text) === undefined ? undefined : policyOf(text))
 
 /** The findings and the coverage of the newest text alone. */
 function useAnswers(text: string, round: number) {
@@ -74,6 +71,7 @@ export function Tokens() {
     return suggestion
   })
   const minted = mint.done
+  const readable = readablePolicy(policy)
   // To this policy and this request; a token is never part of it.
   const link = hrefWith({ ...Object.fromEntries(address.value.query), policy }, 'tokens')
   return (
@@ -91,7 +89,7 @@ export function Tokens() {
       {suggest.done !== undefined && <Suggested suggestion={suggest.done} />}
       <div class="columns">
         <section ref={composer}>
-          <PolicyForm policy={readablePolicy(policy)} onChange={(next) => write(policyText(next))} />
+          <PolicyForm policy={readable} onChange={(next) => write(policyText(next))} />
           <Field
             name="policy"
             label="Policy as JSON"
@@ -126,7 +124,7 @@ export function Tokens() {
               <Action name="remove" for="minted" isSmall does={take} label="Revoke it" />
             </p>
           )}
-          <AsText request={{ method: 'POST', path: '/tokens', body: bodyText(policy) }} />
+          <AsText request={{ method: 'POST', path: '/tokens', body: JSON.stringify({ policy: readable ?? [] }) }} />
         </section>
         <Allowed {...answers} />
       </div>
@@ -145,8 +143,6 @@ const idOf = (token: string): string =>
 /** The fault of the policy; undefined where postern does not answer. */
 const wrongIn = (error: Error | undefined) =>
   error instanceof Refused && error.status === 0 ? undefined : error?.message
-
-const bodyText = (policy: string) => JSON.stringify({ policy: readablePolicy(policy) ?? [] })
 
 function Suggested({ suggestion }: { readonly suggestion: Suggestion }) {
   const { from, notes } = suggestion
