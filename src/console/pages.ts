@@ -143,11 +143,7 @@ export class Pages<T> {
   }
 
   #first = (page: number) => this.#known[page]?.first ?? 0
-  #pageOf = (index: number) =>
-    Math.max(
-      0,
-      this.#known.findLastIndex(({ first }) => first <= index),
-    )
+  #pageOf = (index: number) => this.#known.findLastIndex(({ first }) => first <= index)
 }
 
 /** Lists that were looked at last, for somebody who comes back to them. */

@@ -25,13 +25,10 @@ export interface Command {
 const unseen = /[\p{C}\p{Zl}\p{Zp}]/gu
 
 /** JSON in which nothing is unseen. */
-const plain = (json: string) =>
-  json.replace(unseen, (one) =>
-    one
-      .split('')
-      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
-      .join(''),
-  )
+const plain = (json: string) => json.replace(unseen, (one) => one.replace(/[^]/g, (unit) => `\\u${hexOf(unit)}`))
+
+/** A unit of UTF-16 in four digits. */
+const hexOf = (unit: string) => unit.charCodeAt(0).toString(16).padStart(4, '0')
 
 /** The method, where curl and `postern api` would take another one. */
 const explicitMethod = ({ method = 'GET', body }: Request) =>

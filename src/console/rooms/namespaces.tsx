@@ -152,7 +152,6 @@ function Settings({ path, namespace, reason, onSaved }: SettingsProps) {
   const first = Object.fromEntries(texts.map(([name]) => [name, namespace[name] ?? '']))
   const [draft, setDraft] = useDraft(`${path} texts`, JSON.stringify(first))
   const typed: Record<string, string> = JSON.parse(draft)
-  const setTyped = (next: Record<string, string>) => setDraft(JSON.stringify(next))
   const save = useAction(async () => {
     const written = texts.map(([name]) => [name, typed[name] === '' ? null : typed[name]])
     await ask('PATCH', path, { body: { pins, ...Object.fromEntries(written) } })
@@ -175,7 +174,7 @@ function Settings({ path, namespace, reason, onSaved }: SettingsProps) {
           label={label}
           value={typed[name] ?? ''}
           type={name === 'title' ? 'text' : 'lines'}
-          onInput={(text) => setTyped({ ...typed, [name]: text })}
+          onInput={(text) => setDraft(JSON.stringify({ ...typed, [name]: text }))}
         />
       ))}
       <Action name="save" type="submit" isBusy={save.isBusy} reason={reason} label="Save" />
