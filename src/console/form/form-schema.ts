@@ -130,7 +130,12 @@ export function variantsOf(schema: Schema): readonly Schema[] {
 export const isNullable = ({ type, nullable }: Schema) =>
   nullable === true || (Array.isArray(type) && type.includes('null') && type.length > 1)
 
-export const choicesOf = ({ enum: values, const: only }: Schema): readonly unknown[] => values ?? [only]
+/** The values of a schema that has only some. */
+export function choicesOf(schema: Schema): readonly unknown[] {
+  const kind = kindOf(schema)
+  if (kind === 'boolean') return [true, false]
+  return kind === 'null' ? [null] : (schema.enum ?? [schema.const])
+}
 
 /** A schema's default, or its members that are required or have one. Undefined: the value is left out at first. */
 export function firstValue(

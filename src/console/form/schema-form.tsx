@@ -93,11 +93,9 @@ function Value(props: ValueProps) {
     case 'array':
       return schema.items === undefined && schema.prefixItems === undefined ? <Text {...props} /> : <Items {...props} />
     case 'enum':
-      return <Choice {...props} choices={choicesOf(schema)} />
     case 'boolean':
-      return <Choice {...props} choices={[true, false]} />
     case 'null':
-      return <Choice {...props} choices={[null]} />
+      return <Choice {...props} />
     default:
       return <Text {...props} />
   }
@@ -124,6 +122,8 @@ function Group({ at, label, schema, isRequired, children }: GroupProps) {
 }
 
 const jsonOf = (value: unknown) => JSON.stringify(value)
+/** A text as it is, and the JSON of any other value. */
+const textOf = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value))
 
 /** A field says this of every value. */
 const saidOf = ({ schema, at, label, isRequired, form }: ValueProps) => ({
@@ -132,14 +132,15 @@ const saidOf = ({ schema, at, label, isRequired, form }: ValueProps) => ({
 })
 
 /** One of some values. The text of an option is its JSON. */
-function Choice({ choices, ...props }: ValueProps & { readonly choices: readonly unknown[] }) {
+function Choice(props: ValueProps) {
   const { schema, value, onChange, isRequired } = props
+  const choices = choicesOf(schema)
   return (
     <Field
       {...saidOf(props)}
       value={value === undefined ? '' : JSON.stringify(value)}
       options={['', ...choices.map(jsonOf)]}
-      names={['', ...choices.map((one) => (typeof one === 'string' ? one : jsonOf(one)))]}
+      names={['', ...choices.map(textOf)]}
       nothing={isRequired ? 'choose…' : 'left out'}
       onInput={(text) => onChange(text === '' ? undefined : parseJson(text))}
       wrong={wrongWith(schema, value, isRequired)}
@@ -161,18 +162,13 @@ function Text(props: ValueProps) {
   const kind = kindOf(schema)
   const isText = kind === 'string'
   const isNumeric = kind === 'number' || kind === 'integer'
-  const written = (one: unknown) =>
-    one === undefined ? '' : isText && typeof one === 'string' ? one : JSON.stringify(one)
-  const [typed, setTyped] = useState(written(value))
+  const written = value === undefined ? '' : isText ? textOf(value) : JSON.stringify(value)
+  const [typed, setTyped] = useState(written)
   // A value that came from elsewhere, and not from this field.
-  const shown = sameValue(readAs(typed, isText), value) ? typed : written(value)
+  const shown = sameValue(readAs(typed, isText), value) ? typed : written
   const read = readAs(shown, isText)
-  const wrong =
-    read === unreadable || (isNumeric && read !== undefined && !isNumber(read))
-      ? isNumeric
-        ? 'is not a number'
-        : 'is not JSON'
-      : wrongWith(schema, read, isRequired)
+  const isMisread = read === unreadable || (isNumeric && read !== undefined && !isNumber(read))
+  const misread = isNumeric ? 'is not a number' : 'is not JSON'
   const [example] = schema.examples ?? []
   return (
     <Field
@@ -184,9 +180,9 @@ function Text(props: ValueProps) {
         onChange(next === unreadable ? undefined : next)
       }}
       type={inputTypeOf(schema, kind)}
-      {...(example !== undefined && { placeholder: typeof example === 'string' ? example : JSON.stringify(example) })}
+      {...(example !== undefined && { placeholder: textOf(example) })}
       hint={boundsOf(schema)}
-      wrong={wrong}
+      wrong={isMisread ? misread : wrongWith(schema, read, isRequired)}
       isShown={form.isTried || read === unreadable}
     />
   )
