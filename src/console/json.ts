@@ -26,7 +26,7 @@ export function readJson(text: string): unknown {
   }
 }
 
-/** Undefined: the value is no object, or a list. */
+/** An object as JSON knows it. Undefined for a list, null and all that is no object. */
 export const asObject = (value: unknown) =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !isNumber(value)
     ? (value as Readonly<Record<string, unknown>>)

@@ -151,7 +151,7 @@ const left = new Map<string, Pages<unknown>>()
 /** Past it: the console forgets the oldest list, and reads it again when somebody comes back to it. */
 const leftMax = 8
 
-/** `name`: of the list, with its filters; null: it is not read yet. A room finds its list again when one goes back. */
+/** `name`: of the list, with its filters; null: it is not read yet. After back, a room finds its list again. */
 export function usePages<T>(name: string | null, read: Read<T>): Pages<T> {
   const pages = useMemo(() => {
     if (name === null) return new Pages<T>(read)

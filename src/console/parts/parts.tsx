@@ -3,6 +3,7 @@
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
+import { filter, filterOf } from '../address.ts'
 import { Refused } from '../interface.ts'
 import { Foreign } from './foreign.tsx'
 
@@ -70,6 +71,11 @@ export function Action({ name, label, children, isMain, isSmall, reason, type, .
       {reason !== undefined && <small class="reason">{reason}</small>}
     </>
   )
+}
+
+/** Opens the form for a new thing in the room, or closes it: the filter `new`. */
+export function NewAction(props: Pick<ActionProps, 'label' | 'isMain' | 'reason'>) {
+  return <Action {...props} name="create" onClick={() => filter({ new: filterOf('new') === '' ? 'yes' : '' })} />
 }
 
 /** After three tenths of a second: what is quick shows nothing. */

@@ -13,38 +13,6 @@ import { Code } from '../parts/request.tsx'
 import { Room } from '../parts/room.tsx'
 import { useResource } from '../resource.ts'
 
-/** Milliseconds after which the room says what usually is wrong. */
-const patienceMs = 120_000
-
-interface Arrived {
-  readonly client: string
-  readonly userId: string
-  readonly time: string
-  readonly namespace: string
-  readonly connectionId: string
-}
-
-/** The first request of a client for this connection, or for any of the namespace, once there is one. */
-function useArrival(namespace: string, id: string) {
-  const [arrived, setArrived] = useState<Arrived | undefined>()
-  const [isLate, setLate] = useState(false)
-  useEffect(() => {
-    setArrived(undefined)
-    setLate(false)
-    const timer = setTimeout(() => setLate(true), patienceMs)
-    return () => clearTimeout(timer)
-  }, [namespace, id])
-  const isHere = (one: Omit<Arrived, 'client'>) => one.namespace === namespace && (id === '' || one.connectionId === id)
-  useEvents<Arrived>('client', (one) => {
-    if (isHere(one)) setArrived(one)
-  })
-  // A client that was here within ten minutes is no news of its own, and its calls are. The console calls by `tools`.
-  useEvents<Omit<Arrived, 'client'> & { via: string }>('call', (one) => {
-    if (one.via !== 'tools' && isHere(one)) setArrived((before) => before ?? { ...one, client: 'a client' })
-  })
-  return { arrived, isLate }
-}
-
 const names: Readonly<Record<string, string>> = {
   ...{ 'claude-code': 'Claude Code', cursor: 'Cursor', vscode: 'VS Code', codex: 'Codex', windsurf: 'Windsurf' },
   ...{ cline: 'Cline', chatgpt: 'ChatGPT', opencode: 'opencode', 'mcp-remote': 'mcp-remote', json: 'any other' },
@@ -119,7 +87,7 @@ export function Connect() {
           <p>
             The client needs this URL, and signs in by itself: <Copied text={data.url} />
           </p>
-          <Waiting namespace={namespace} id={id} />
+          <Waiting key={path + of} namespace={namespace} id={id} />
         </>
       )}
       {step !== undefined && (
@@ -165,8 +133,33 @@ function ConnectionChoice({ namespace, id }: { readonly namespace: string; reado
   )
 }
 
+/** Milliseconds after which the room says what usually is wrong. */
+const patienceMs = 120_000
+
+interface Arrived {
+  readonly client: string
+  readonly userId: string
+  readonly time: string
+  readonly namespace: string
+  readonly connectionId: string
+}
+
+/** Waits for the first request of a client for this connection, or for any of the namespace. */
 function Waiting({ namespace, id }: { readonly namespace: string; readonly id: string }) {
-  const { arrived, isLate } = useArrival(namespace, id)
+  const [arrived, setArrived] = useState<Arrived | undefined>()
+  const [isLate, setLate] = useState(false)
+  useEffect(() => {
+    const timer = setTimeout(() => setLate(true), patienceMs)
+    return () => clearTimeout(timer)
+  }, [])
+  const isHere = (one: Omit<Arrived, 'client'>) => one.namespace === namespace && (id === '' || one.connectionId === id)
+  useEvents<Arrived>('client', (one) => {
+    if (isHere(one)) setArrived(one)
+  })
+  // A client that was here within ten minutes is no news of its own, and its calls are. The console calls by `tools`.
+  useEvents<Omit<Arrived, 'client'> & { via: string }>('call', (one) => {
+    if (one.via !== 'tools' && isHere(one)) setArrived((before) => before ?? { ...one, client: 'a client' })
+  })
   return (
     <>
       <p data-part="waiting" data-state={arrived === undefined ? 'waiting' : 'arrived'} role="status">

@@ -12,7 +12,7 @@ import { Foreign } from '../parts/foreign.tsx'
 import { HealthLine } from '../parts/health-line.tsx'
 import { NamespaceChoice, NewNamespaceLink, reasonIn, useMe } from '../parts/me.tsx'
 import { ConnectionId, createConnection, serverOf } from '../parts/new-connection.tsx'
-import { Action } from '../parts/parts.tsx'
+import { Action, NewAction } from '../parts/parts.tsx'
 import { Room } from '../parts/room.tsx'
 import { type Column, Gap, Table } from '../parts/table.tsx'
 import { useAction } from '../resource.ts'
@@ -104,15 +104,7 @@ export function Connections() {
       resource={isNowhere || me.error !== undefined ? me : pages}
       isEmpty={isEmpty}
       request={{ path, command }}
-      actions={
-        <Action
-          name="create"
-          isMain
-          reason={reason}
-          onClick={() => filter({ new: filterOf('new') === '' ? 'yes' : '' })}
-          label="New connection"
-        />
-      }
+      actions={<NewAction isMain reason={reason} label="New connection" />}
       filters={
         <>
           <NamespaceChoice me={me.data} value={namespace ?? ''} onChange={(chosen) => filter({ namespace: chosen })} />

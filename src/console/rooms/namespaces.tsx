@@ -1,14 +1,14 @@
 /** Namespaces and organizations, and one namespace with its settings. */
 
 import type { NamespaceDetail } from '../../model/organization.ts'
-import { address, filter, filterOf, go, hrefOf, hrefWith, parametersOf, pathOf } from '../address.ts'
+import { address, filterOf, go, hrefOf, hrefWith, parametersOf, pathOf } from '../address.ts'
 import { ask } from '../interface.ts'
 import { numbered, usePages } from '../pages.ts'
 import { DangerousAction } from '../parts/dialog.tsx'
 import { Field, Filter, Form, useDraft } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { useMe } from '../parts/me.tsx'
-import { Action, Facts, When, Wrong } from '../parts/parts.tsx'
+import { Action, Facts, NewAction, When, Wrong } from '../parts/parts.tsx'
 import { Room } from '../parts/room.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { useAction, useResource } from '../resource.ts'
@@ -28,7 +28,6 @@ const listPath = (q: string, page: string) => `/namespaces?page=${page}${paramet
 export function Namespaces() {
   const me = useMe()
   const q = filterOf('q')
-  const isNew = filterOf('new') !== ''
   const read = numbered<Listed>('namespaces', (page) => listPath(q, page))
   const pages = usePages(`namespaces ${q}`, read)
   return (
@@ -37,12 +36,10 @@ export function Namespaces() {
       title="Namespaces"
       resource={pages}
       request={{ path: listPath(q, '1'), command: q === '' ? { words: ['namespace', 'list'] } : undefined }}
-      actions={
-        <Action name="create" isMain onClick={() => filter({ new: isNew ? '' : 'yes' })} label="New namespace" />
-      }
+      actions={<NewAction isMain label="New namespace" />}
       filters={<Filter of="q" label="Begins with" />}
     >
-      {isNew && <NewNamespace />}
+      {filterOf('new') !== '' && <NewNamespace />}
       {pages.isEmpty ? (
         <p>There are no namespaces here yet. Connections are made in one: begin with it.</p>
       ) : (

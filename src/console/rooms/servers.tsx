@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks'
 import type { Me } from '../../model/organization.ts'
 import type { ServerDetail, ServerItem } from '../../model/server.ts'
-import { address, filter, filterOf, go, hrefOf, parametersOf, pathOf } from '../address.ts'
+import { address, filterOf, go, hrefOf, parametersOf, pathOf } from '../address.ts'
 import { ask } from '../interface.ts'
 import { parseJson } from '../json.ts'
 import { numbered, usePages } from '../pages.ts'
@@ -12,7 +12,7 @@ import { Field, Filter, Form, useDraft } from '../parts/field.tsx'
 import { Foreign, visible } from '../parts/foreign.tsx'
 import { NamespaceChoice, reasonIn, useMe } from '../parts/me.tsx'
 import { ConnectionId, createConnection } from '../parts/new-connection.tsx'
-import { Action, Facts, Wrong } from '../parts/parts.tsx'
+import { Action, Facts, NewAction, Wrong } from '../parts/parts.tsx'
 import { Room } from '../parts/room.tsx'
 import { SomeRows } from '../parts/some-rows.tsx'
 import { type Column, Table } from '../parts/table.tsx'
@@ -44,7 +44,6 @@ const pathOfServer = (name: string) => pathOf('servers', ...name.split('/'))
 
 export function Servers() {
   const q = filterOf('q')
-  const isNew = filterOf('new') !== ''
   const me = useMe()
   const mayRegister = me.data?.more === true || me.data?.namespaces.some(({ may }) => may.includes('servers:write'))
   const read = numbered<Listed>('servers', (page) => listPath(q, page))
@@ -59,16 +58,14 @@ export function Servers() {
         command: q === '' ? { words: ['server', 'list'] } : { words: ['server', 'search'], operands: [q] },
       }}
       actions={
-        <Action
-          name="create"
+        <NewAction
           reason={mayRegister === true ? undefined : 'Your key manages no namespace in which it could register one'}
-          onClick={() => filter({ new: isNew ? '' : 'yes' })}
           label="Register a server"
         />
       }
       filters={<Filter of="q" label="Search" />}
     >
-      {isNew && <NewServer />}
+      {filterOf('new') !== '' && <NewServer />}
       {pages.isEmpty ? (
         <p>{q === '' ? 'No server is registered here yet.' : 'No server fits.'}</p>
       ) : (

@@ -248,48 +248,44 @@ function Explain({ policy }: { readonly policy: string }) {
   // Somebody comes here from a refused call: the policy above has nothing to do with it.
   const isOfToken = filterOf('subject') === 'token'
   const reason = isOfToken && token === '' ? 'Paste the token of the call: the record does not keep it' : undefined
-  const form = useRef<HTMLDivElement>(null)
   useEffect(() => {
-    if (isOfToken) form.current?.querySelector<HTMLElement>('[data-field="token"]')?.focus()
+    if (isOfToken) document.querySelector<HTMLElement>('[data-field="token"]')?.focus()
   }, [isOfToken])
   const revoke = useAction(async () => {
     await ask('POST', '/tokens/revoke', { body: /^tok_/.test(token) ? { tokenId: token } : { token } })
     setToken('')
-    return 'The token is revoked, with every token minted with it.'
   })
   return (
-    <div ref={form}>
-      <Form
-        title={isOfToken ? 'Why does a token refuse a call?' : 'Would it allow a call?'}
-        onSend={() => void (reason === undefined && explain.run())}
-      >
-        <div class="filters">
-          {Object.entries(parts).map(([name, choices]) => (
-            <Filter key={name} of={name} name={`request.${name}`} label={capital(name)} {...choices} />
-          ))}
-        </div>
-        <Filter of="arguments" name="request.arguments" label="Arguments" type="lines" hint="as JSON" />
-        <Field
-          name="token"
-          label="Token"
-          type="secret"
-          value={token}
-          onInput={setToken}
-          hint="instead of the policy; to revoke one, its id (tok_…) is enough. It is sent in a request body and kept nowhere"
-          error={revoke.error?.message}
-        />
-        <Action name="explain" type="submit" isBusy={explain.isBusy} reason={reason} label="Explain" />{' '}
-        <Action
-          name="revoke"
-          does={revoke}
-          reason={token === '' ? 'Paste a token, or its id, to revoke it' : undefined}
-          label="Revoke this token"
-        />
-        {revoke.done !== undefined && <p role="status">{revoke.done}</p>}
-        <Wrong error={explain.error} />
-        {answer?.of === asked && <Verdict explanation={answer.explanation} />}
-      </Form>
-    </div>
+    <Form
+      title={isOfToken ? 'Why does a token refuse a call?' : 'Would it allow a call?'}
+      onSend={() => void (reason === undefined && explain.run())}
+    >
+      <div class="filters">
+        {Object.entries(parts).map(([name, choices]) => (
+          <Filter key={name} of={name} name={`request.${name}`} label={capital(name)} {...choices} />
+        ))}
+      </div>
+      <Filter of="arguments" name="request.arguments" label="Arguments" type="lines" hint="as JSON" />
+      <Field
+        name="token"
+        label="Token"
+        type="secret"
+        value={token}
+        onInput={setToken}
+        hint="instead of the policy; to revoke one, its id (tok_…) is enough. It is sent in a request body and kept nowhere"
+        error={revoke.error?.message}
+      />
+      <Action name="explain" type="submit" isBusy={explain.isBusy} reason={reason} label="Explain" />{' '}
+      <Action
+        name="revoke"
+        does={revoke}
+        reason={token === '' ? 'Paste a token, or its id, to revoke it' : undefined}
+        label="Revoke this token"
+      />
+      {revoke.isDone && <p role="status">The token is revoked, with every token minted with it.</p>}
+      <Wrong error={explain.error} />
+      {answer?.of === asked && <Verdict explanation={answer.explanation} />}
+    </Form>
   )
 }
 
