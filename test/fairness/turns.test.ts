@@ -16,19 +16,19 @@ function* steps(name: string, count: number, cost: number, log: string[]): Work<
 
 const of = (family: string, keyId = family) => ({ keyId, family })
 const [ada, mallory] = [of('ada'), of('mallory')]
-/** With all its clocks at this time. */
+/** With all its clocks at this time: by the real ones, a pause of the runtime would make an owner wait. */
 const turnsBy = (now: () => number) => new Turns(new Paces(clockOf(now)), now, now)
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
 
 test('work that fits a slice is done at once', async () => {
   const log: string[] = []
-  const running = new Turns().run(ada, steps('a', 10, sliceCost / 20, log))
+  const running = turnsBy(() => 0).run(ada, steps('a', 10, sliceCost / 20, log))
   expect(log).toHaveLength(10)
   expect(await running).toBe('a')
 })
 
 test('other work has its turn between slices, however long one caller’s is', async () => {
-  const turns = new Turns()
+  const turns = turnsBy(() => 0)
   const log: string[] = []
   const long = [1, 2, 3].map((n) => turns.run(mallory, steps(`m${n}-`, 40, sliceCost, log)))
   const short = turns.run(ada, steps('a', 3, sliceCost, log))
@@ -40,7 +40,7 @@ test('other work has its turn between slices, however long one caller’s is', a
 })
 
 test('many tokens of one key have the turns of one', async () => {
-  const turns = new Turns()
+  const turns = turnsBy(() => 0)
   const log: string[] = []
   const many = Array.from({ length: 100 }, (_, n) =>
     turns.run(of(`token ${n}`, 'mallory'), steps(`m${n}-`, 3, sliceCost, log)),
@@ -55,7 +55,7 @@ test('many tokens of one key have the turns of one', async () => {
 
 test('one slice is done in a turn of the event loop', async () => {
   const log: string[] = []
-  const turns = new Turns()
+  const turns = turnsBy(() => 0)
   const work = ['a', 'b'].map((name) => turns.run(of(name), steps(name, 3, sliceCost, log)))
   expect(log).toEqual([])
   for (const done of [1, 2, 3, 4]) {
@@ -67,7 +67,7 @@ test('one slice is done in a turn of the event loop', async () => {
 
 test('who is done has no turn more, and every turn is somebody’s', async () => {
   const log: string[] = []
-  const turns = new Turns()
+  const turns = turnsBy(() => 0)
   const callers = [of('a'), of('b'), of('c', 'b'), of('d', 'd')]
   const counts = [1, 2, 3, 6]
   const work = counts.map((count, i) =>
@@ -87,7 +87,7 @@ test('steps that reach a slice together are in two, and those that do not are in
     [sliceCost / 2 - 1, 2],
   ] as const) {
     const log: string[] = []
-    const running = new Turns().run(ada, steps('a', 2, cost, log))
+    const running = turnsBy(() => 0).run(ada, steps('a', 2, cost, log))
     expect(log).toHaveLength(atOnce)
     await running
   }
@@ -95,7 +95,7 @@ test('steps that reach a slice together are in two, and those that do not are in
 
 test('a step that costs more than a slice is taken alone', async () => {
   const log: string[] = []
-  const done = new Turns().run(ada, steps('a', 2, sliceCost * 10, log))
+  const done = turnsBy(() => 0).run(ada, steps('a', 2, sliceCost * 10, log))
   await nextTurn()
   expect(log).toEqual(['a1'])
   await done
@@ -106,12 +106,12 @@ test('what work throws reaches who asked for it', async () => {
     yield cost
     throw new Error('no')
   }
-  expect(() => new Turns().run(ada, failing(1))).toThrow('no')
-  await expect(Promise.resolve(new Turns().run(ada, failing(sliceCost)))).rejects.toThrow('no')
+  expect(() => turnsBy(() => 0).run(ada, failing(1))).toThrow('no')
+  await expect(Promise.resolve(turnsBy(() => 0).run(ada, failing(sliceCost)))).rejects.toThrow('no')
 })
 
 test('a caller’s work has a bound, and nobody else’s', async () => {
-  const turns = new Turns()
+  const turns = turnsBy(() => 0)
   const log: string[] = []
   const all = Array.from({ length: waitingJobsMax }, () => turns.run(mallory, steps('m', 1, sliceCost, log)))
   await expect((async () => turns.run(mallory, steps('m', 1, sliceCost, log)))()).rejects.toMatchObject({
@@ -125,7 +125,7 @@ test('a caller’s work has a bound, and nobody else’s', async () => {
 
 test('an owner whose work waits runs nothing at once besides', async () => {
   const log: string[] = []
-  const turns = new Turns()
+  const turns = turnsBy(() => 0)
   const long = turns.run(mallory, steps('m', 3, sliceCost, log))
   const small = turns.run(mallory, steps('s', 1, 1, log))
   const others = turns.run(ada, steps('a', 1, 1, log))
@@ -136,7 +136,7 @@ test('an owner whose work waits runs nothing at once besides', async () => {
 
 test('work inside a queue waits for nobody’s turns, and holds the event loop for a slice at a time', async () => {
   const log: string[] = []
-  const turns = new Turns()
+  const turns = turnsBy(() => 0)
   const many = Array.from({ length: 100 }, () => turns.run(mallory, steps('m', 3, sliceCost, log)))
   expect(await inSlices(steps('a', 4, sliceCost, log))).toBe('a')
   const before = log.indexOf('a4')
@@ -213,7 +213,7 @@ test('the time in which other programs have the processor is no work of anybody'
     Bun.sleepSync(50)
   }
   const isCharged = () => {
-    const turns = new Turns()
+    const turns = turnsBy(() => 0)
     expect(turns.run(ada, interrupted())).toBeUndefined()
     return turns.run(ada, steps('a', 1, 1, [])) instanceof Promise
   }
