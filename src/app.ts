@@ -89,19 +89,7 @@ import { jsonResponse } from './http/respond.ts'
 import { errorsOf } from './http/route.ts'
 import { createRouter, type ErrorShape } from './http/router.ts'
 import { traceRequests } from './http/traced-requests.ts'
-import {
-  clientDocumentsPerMinuteMax,
-  cliLoginsPerMinuteMax,
-  grantsPerMinuteMax,
-  newClientsPerHourMax,
-  newKeysPerHourMax,
-  newNamespacesPerDayMax,
-  ownerSetupsPerMinuteMax,
-  registrationsPerMinuteMax,
-  removalsPerMinuteMax,
-  sessionsPerMinuteMax,
-  setupsPerMinuteMax,
-} from './limits.ts'
+import * as limits from './limits.ts'
 import type { CallRecord } from './model/recorded-call.ts'
 import type { Audit } from './ops/audit-log.ts'
 import type { CallLog } from './ops/call-log.ts'
@@ -228,7 +216,7 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
   const base = issuer.replace(/\/$/, '')
   const authorizer = countedByOwner(fastLane?.authorizer(ordinary) ?? ordinary, clock)
   const writeRate = createHolderRateLimit({ perSecond: rates.writes, clock })
-  const removalRate = atMost(removalsPerMinuteMax, 60, clock)
+  const removalRate = atMost(limits.removalsPerMinuteMax, 60, clock)
   const parts = {
     ...{ lists, fastLane, store, upstream, audit, denials, directory, authenticator, records, quota, clock, sockets },
     ...{ issuer, base, signInKey, headersKey, tokenIdKey, pepper: secrets.apiKeyPepper },
@@ -238,8 +226,8 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
     links: createSetupLinks(base, signInKey, clock),
     consoleSessions,
     namespacesPerUser: deps.namespacesPerUser,
-    newKeys: atMost(newKeysPerHourMax, 3600, clock),
-    newNamespaces: atMost(newNamespacesPerDayMax, 86_400, clock),
+    newKeys: atMost(limits.newKeysPerHourMax, 3600, clock),
+    newNamespaces: atMost(limits.newNamespacesPerDayMax, 86_400, clock),
     hasDocument: deps.authorization.hasClientDocument,
     catalogue: new Catalogue(store),
   }
@@ -329,7 +317,7 @@ function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
 function createSignInHandlers(deps: AppDeps, parts: HandlerParts) {
   const { clock, authorization: settings } = deps
   const { authenticator, base, gateway, mint } = parts
-  const signIns = atMost(sessionsPerMinuteMax, 60, clock)
+  const signIns = atMost(limits.sessionsPerMinuteMax, 60, clock)
   return {
     ...signInHandlers({ ...parts, signIns }),
     ...consoleSessionHandlers({ ...parts, signIns }),
@@ -337,14 +325,14 @@ function createSignInHandlers(deps: AppDeps, parts: HandlerParts) {
     ...cliLoginHandlers({
       ...parts,
       mintForDay: async (of, requireAllowed) => (await mint({ policy: [{ ttl: '24h' }] }, of, requireAllowed)).token,
-      begins: atMost(cliLoginsPerMinuteMax, 60, clock),
+      begins: atMost(limits.cliLoginsPerMinuteMax, 60, clock),
       isPossible: isSignInPossible(base, settings),
     }),
     ...setupHandlers({
       ...parts,
-      setups: createRateLimit({ perSecond: setupsPerMinuteMax / 60, clock }),
-      setupsOfOwner: atMost(ownerSetupsPerMinuteMax, 60, clock),
-      newClients: atMost(newClientsPerHourMax, 3600, clock),
+      setups: createRateLimit({ perSecond: limits.setupsPerMinuteMax / 60, clock }),
+      setupsOfOwner: atMost(limits.ownerSetupsPerMinuteMax, 60, clock),
+      newClients: atMost(limits.newClientsPerHourMax, 3600, clock),
     }),
     ...callbackHandlers(parts),
     clientDocument: () =>
@@ -362,9 +350,9 @@ function createSignInHandlers(deps: AppDeps, parts: HandlerParts) {
         resource.connection === undefined
           ? endpointTools(gateway, context, resource)
           : shownTools(gateway, context, resource.connection),
-      registrations: atMost(registrationsPerMinuteMax, 60, clock),
-      documents: atMost(clientDocumentsPerMinuteMax, 60, clock),
-      newGrants: atMost(grantsPerMinuteMax, 60, clock),
+      registrations: atMost(limits.registrationsPerMinuteMax, 60, clock),
+      documents: atMost(limits.clientDocumentsPerMinuteMax, 60, clock),
+      newGrants: atMost(limits.grantsPerMinuteMax, 60, clock),
     }),
   }
 }

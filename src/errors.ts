@@ -125,11 +125,8 @@ export function constraintOf({ block, name = `policy[${block}]`, field, path }: 
 /** For something that the caller can see. Names the constraint, so that the token's owner can find the reason. */
 export function forbidden(refusal: Refusal): PlatformError {
   const constraint = constraintOf(refusal)
-  const isOfToken = refusal.name === undefined
-  const words = isOfToken
-    ? `The token does not allow this: ${constraint}`
-    : `The view does not allow this: ${constraint}`
-  return new PlatformError('forbidden', words, { constraint })
+  const subject = refusal.name === undefined ? 'token' : 'view'
+  return new PlatformError('forbidden', `The ${subject} does not allow this: ${constraint}`, { constraint })
 }
 
 export function invalidRequest(message: string): PlatformError {

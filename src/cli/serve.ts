@@ -18,15 +18,9 @@ import { createClientSockets } from '../http/client-sockets.ts'
 import { asPlatformError, errorResponse } from '../http/error-response.ts'
 import { createGuard, isLoopback } from '../http/guard.ts'
 import type { Handler } from '../http/handler.ts'
-import { openListeningSockets } from '../http/listening-sockets.ts'
+import { boundListeningSockets } from '../http/listening-sockets.ts'
 import { rawPathRoutes } from '../http/raw-path.ts'
-import {
-  chunkedBodyBytesMax,
-  idleTimeoutSeconds,
-  namespaceServersMax,
-  shutdownRecordMs,
-  shutdownTimeoutMs,
-} from '../limits.ts'
+import * as limits from '../limits.ts'
 import { type DataFolder, lockForServing, openDatabaseFolder, openDataFolder } from '../maintenance/data-folder.ts'
 import { FixtureConflict } from '../maintenance/seed/desired.ts'
 import { type Fixtures, readFixtures } from '../maintenance/seed/read-fixtures.ts'
@@ -147,8 +141,8 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   }
   cleanup.defer(repeatSweeps(store, app.continueDeletions, audit, log))
   if (database !== undefined) listener = listen({ ...config, port }, log)
-  else if (metrics !== undefined) listener = boundAgain(listener, log)
-  const { server, listening } = listener
+  else if (metrics !== undefined) boundAgain(listener, log)
+  const { server, unwatch } = listener
   server.reload({ fetch: app.fetch, routes: rawPathRoutes(app.fetch) })
   // Ahead of the first list, which would wait ten seconds where there are very many. If it fails, that list says so.
   app.readCatalogue().catch(() => {})
@@ -163,7 +157,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     /** Finishes requests in progress, for at most `shutdownTimeoutMs`, and closes the store. */
     async stop() {
       if (database !== undefined) await sendElsewhere(server, app.fetch)
-      listening.end()
+      unwatch()
       await endRequests(server, callLog, log)
       await store.close()
       await tracing?.close()
@@ -173,18 +167,18 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
 }
 
 /** Ends the server with its connections. */
-async function close({ server, listening }: ReturnType<typeof listen>): Promise<void> {
-  listening.end()
+async function close({ server, unwatch }: ReturnType<typeof listen>): Promise<void> {
+  unwatch()
   await server.stop(true)
 }
 
 /** Lets requests finish, closes the connections of those that are late, and waits for the lines of their calls. */
 async function endRequests(server: Bun.Server<undefined>, callLog: CallLog | undefined, log: Log): Promise<void> {
-  const timer = setTimeout(() => void server.stop(true), shutdownTimeoutMs)
+  const timer = setTimeout(() => void server.stop(true), limits.shutdownTimeoutMs)
   await server.stop()
   clearTimeout(timer)
   // Each owner's aborted calls end a few in each pass of the event loop.
-  const lost = await callLog?.recorded(shutdownRecordMs)
+  const lost = await callLog?.recorded(limits.shutdownRecordMs)
   if (lost) log.warn('calls ended, and are not in the record of calls', { calls: lost })
 }
 
@@ -201,7 +195,11 @@ const settingsOf = (config: ServeConfig) => ({
     takesDocuments: config.isPublicUpstreamAllowed,
   },
   rates: { mints: config.mintRate, failures: config.failureRate, writes: config.writeRate, calls: config.callRate },
-  quota: { connections: config.namespaceConnections, bytes: config.namespaceBytes, servers: namespaceServersMax },
+  quota: {
+    connections: config.namespaceConnections,
+    bytes: config.namespaceBytes,
+    servers: limits.namespaceServersMax,
+  },
   namespacesPerUser: config.namespacesPerUser,
   hasConsole: config.hasConsole,
   hasSampleTraffic: config.hasSampleTraffic,
@@ -269,30 +267,30 @@ function listen({ host, port }: ServeConfig, log: Log) {
       port,
       reusePort: false,
       development: false,
-      idleTimeout: idleTimeoutSeconds,
+      idleTimeout: limits.idleTimeoutSeconds,
       // Bodies are bounded where they are read, with an explanation; the runtime's own 413 has an empty body. This
       // bounds a body that arrives in chunks, and so announces no length.
-      maxRequestBodySize: chunkedBodyBytesMax,
+      maxRequestBodySize: limits.chunkedBodyBytesMax,
       fetch: () => Response.json({ error: 'unavailable', message: 'postern is starting' }, { status: 503 }),
       // Only a bug outside the application gets here. Otherwise the runtime would respond with its own page.
       error: (thrown) => errorResponse(asPlatformError(thrown)),
     })
-    return { server, listening: boundSockets(log) }
+    return { server, unwatch: boundSockets(log) }
   } catch (error) {
     throw listenError(error, host, port, '--host and --port')
   }
 }
 
 /** With the sockets that were opened since. */
-function boundAgain({ server, listening }: ReturnType<typeof listen>, log: Log) {
-  listening.end()
-  return { server, listening: boundSockets(log) }
+function boundAgain(listener: ReturnType<typeof listen>, log: Log): void {
+  listener.unwatch()
+  listener.unwatch = boundSockets(log)
 }
 
 /** Bounds what the sockets that are listening now receive and accept at once. */
 function boundSockets(log: Log) {
   const unbounded = 'received bytes cannot be limited here, so one client may make others wait'
-  return openListeningSockets((error) => log.warn(unbounded, { error }))
+  return boundListeningSockets((error) => log.warn(unbounded, { error }))
 }
 
 /** Does the work now and at every interval. Returns a function that stops it. */

@@ -1,7 +1,4 @@
-/**
- * Reads JSON bodies strictly. A body that cannot be read is always an error, and never treated as absent (contract,
- * 3.5).
- */
+/** Reads JSON bodies strictly: one that cannot be read is an error, and never treated as absent (contract, 3.5). */
 
 import { invalidRequest, PlatformError } from '../errors.ts'
 import { allowanceOf } from '../fairness/allowance.ts'
@@ -36,10 +33,7 @@ export const ordinaryBody: BodyBounds = {
   tooLarge: (bytesMax) => invalidRequest(`the body is too large: at most ${bytesMax} bytes are read`),
 }
 
-/**
- * The parsed body; undefined if it is empty. A large one is parsed in turns. Throws `invalid_request`, `rate_limited`,
- * and the error from `tooLarge`.
- */
+/** The parsed body; undefined if empty. Throws `invalid_request`, `rate_limited`, and the error from `tooLarge`. */
 export async function readJsonBody(request: Request, bounds: BodyBounds = ordinaryBody): Promise<unknown> {
   const bytes = await readBytes(request, bounds.tooLarge)
   if (bytes.length === 0) return undefined

@@ -132,10 +132,7 @@ export function rpcErrorBody(code: number, message: string, id: RpcId, data?: un
   return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message, ...(data !== undefined && { data }) } })
 }
 
-/**
- * 503 for a failing store, with a code of its own where the outcome of a write is unknown. Except for a damaged record:
- * that is permanent, so it is a 500, with details in the log.
- */
+/** 503 for a failing store. Undefined for a damaged record, which is permanent: that is a 500. */
 export function unavailableError(thrown: unknown): PlatformError | undefined {
   if (!(thrown instanceof StoreError) || thrown.kind === 'damaged') return undefined
   if (thrown.kind !== 'indeterminate') {

@@ -8,6 +8,7 @@ import { PlatformError } from '../errors.ts'
 
 /** The message for a `Host` that is not one of our names. */
 export const notOurName = 'Host: not a name of this server; to allow it, set it with --base-url'
+const notOurOrigin = 'Origin: not allowed to call this server; to allow it, add it with --cors-origin'
 
 export type Guard = ReturnType<typeof createGuard>
 
@@ -47,20 +48,13 @@ export function createGuard({ host, baseUrl, corsOrigins, localAddresses, isPubl
     check(headers: Headers, url = ''): Record<string, string> | undefined {
       const hostHeader = headers.get('host') ?? ''
       if (!passed.has(hostHeader)) {
-        if (!isSelf(hostHeader)) {
-          throw new PlatformError('forbidden', notOurName)
-        }
+        if (!isSelf(hostHeader)) throw new PlatformError('forbidden', notOurName)
         if (passed.size < 100) passed.add(hostHeader)
       }
       const origin = headers.get('origin')
       if (origin === null) return undefined
       if (isPublic?.(url) === true) return { 'access-control-allow-origin': '*' }
-      if (!origins.has(origin)) {
-        throw new PlatformError(
-          'forbidden',
-          'Origin: not allowed to call this server; to allow it, add it with --cors-origin',
-        )
-      }
+      if (!origins.has(origin)) throw new PlatformError('forbidden', notOurOrigin)
       if (!corsOrigins.includes(origin)) return {}
       return {
         'access-control-allow-origin': origin,

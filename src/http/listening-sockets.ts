@@ -27,13 +27,6 @@ export interface Watch {
 /** `paused`: something else is in the place of a socket. `over`: nobody may look at the sockets any more. */
 export const stateOf = { watched: 0, paused: 1, over: 2 } as const
 
-export interface ListeningSockets {
-  /** Before the sockets are closed: their descriptors may be something else after that. */
-  end(): void
-}
-
-const untouched: ListeningSockets = { end() {} }
-
 /**
  * Bounds how much of one connection the runtime handles in one pass of the event loop. It reads up to half a megabyte
  * of each connection at once: 40 clients that sent bodies in chunks of one byte, to operations that read none, held
@@ -43,15 +36,16 @@ const untouched: ListeningSockets = { end() {} }
  * came again, faster than they were refused, kept a pass from ending for seconds. A thread watches for that.
  *
  * Does nothing where the system is not Linux. `onFailure` is called with the reason why it cannot; the server works
- * without it, too.
+ * without it, too. Returns a function to call before the sockets are closed: their descriptors may be something else
+ * after that.
  */
-export function openListeningSockets(onFailure: (why: string) => void, library = 'libc.so.6'): ListeningSockets {
-  if (process.platform !== 'linux') return untouched
+export function boundListeningSockets(onFailure: (why: string) => void, library = 'libc.so.6'): () => void {
+  if (process.platform !== 'linux') return () => {}
   try {
     return watched(boundSockets(library), library, onFailure)
   } catch (error) {
     onFailure((error as Error).message)
-    return untouched
+    return () => {}
   }
 }
 
@@ -71,17 +65,15 @@ function boundSockets(library: string): number[] {
   return sockets
 }
 
-function watched(sockets: readonly number[], library: string, onFailure: (why: string) => void): ListeningSockets {
+function watched(sockets: readonly number[], library: string, onFailure: (why: string) => void): () => void {
   const state = new Int32Array(new SharedArrayBuffer(4))
   const worker = new Worker(workerProgram('http/accept-watch.ts'), { ref: false, smol: true })
   worker.onerror = ({ message }) => onFailure(message)
   worker.postMessage({ library, sockets, state } satisfies Watch)
-  return {
-    end() {
-      // The sockets are in their places again within a millisecond.
-      while (Atomics.compareExchange(state, 0, stateOf.watched, stateOf.over) === stateOf.paused);
-      Atomics.notify(state, 0)
-      worker.terminate()
-    },
+  return () => {
+    // The sockets are in their places again within a millisecond.
+    while (Atomics.compareExchange(state, 0, stateOf.watched, stateOf.over) === stateOf.paused);
+    Atomics.notify(state, 0)
+    worker.terminate()
   }
 }

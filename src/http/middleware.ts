@@ -1,6 +1,6 @@
 /**
  * Wraps every request and response: the guard, the request id, CORS headers, metrics, and the log line for a 500 or
- * 503. Not done with the framework's hooks, which would wrap each response body in a stream.
+ * 503. The framework's hooks would wrap each response body in a stream.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -23,7 +23,7 @@ export const unavailableLogIntervalMs = 10_000
 /** Functions of a stack trace in the log, innermost first; deeper ones belong to the framework. Past it: omitted. */
 export const stackFunctionsShownMax = 8
 
-export interface MiddlewareOptions {
+interface MiddlewareOptions {
   readonly guard: Guard
   readonly log: Log
   /** Called for every response, with the seconds since the request arrived. */
@@ -31,25 +31,17 @@ export interface MiddlewareOptions {
   readonly clock: Clock
 }
 
-export interface Middleware {
-  /**
-   * Wraps the router. `respond`, the fast lane, may return a complete response, in which it sets the request id itself.
-   * `answerError` makes the response for what the guard or the router throws.
-   */
-  wrap(route: Handler, answerError: (request: Request, thrown: unknown) => Response, respond?: Respond): Handler
-  /** The id of a request that is in progress. */
-  requestId(request: Request): string
-  /** Records an internal error for the log line of the request. */
-  noteError(request: Request, thrown: unknown): void
-}
+type AnswerError = (request: Request, thrown: unknown) => Response
 
-/** Answers before the router does; undefined if it cannot. */
+/** The fast lane, which answers before the router does and sets the request id itself; undefined if it cannot. */
 type Respond = (request: Request, requestId: () => string) => Response | undefined | Promise<Response | undefined>
 
 /** A client's `X-Request-Id` is used if it matches. */
 const validId = /^[A-Za-z0-9._-]{1,64}$/
 
-export function createMiddleware({ guard, log, observe, clock }: MiddlewareOptions): Middleware {
+export type Middleware = ReturnType<typeof createMiddleware>
+
+export function createMiddleware({ guard, log, observe, clock }: MiddlewareOptions) {
   // Not of what the fast lane answers: nothing happens after such a response.
   const ids = new PerRequest<string>()
   const errors = new PerRequest<unknown>()
@@ -58,15 +50,14 @@ export function createMiddleware({ guard, log, observe, clock }: MiddlewareOptio
   /** 503 is not logged before this time. */
   let quietUntil = 0
 
-  function newId(request: Request): string {
-    const given = request.headers.get('x-request-id')
+  function idOf(request: Request): string {
+    const given = ids.get(request) ?? request.headers.get('x-request-id')
     if (given !== null && validId.test(given)) return given
     count += 1
     return `${prefix}-${count.toString(36)}`
   }
 
-  const idOf = (request: Request): string => ids.get(request) ?? newId(request)
-
+  /** The id of a request that is in progress. */
   function requestId(request: Request): string {
     const id = idOf(request)
     ids.set(request, id)
@@ -75,33 +66,37 @@ export function createMiddleware({ guard, log, observe, clock }: MiddlewareOptio
 
   return {
     requestId,
-    noteError: (request, thrown) => void errors.set(request, thrown),
-    wrap: (route, answerError, respond) => (request) => {
-      const started = clock.monotonic()
-      let corsHeaders: Record<string, string> | undefined
-      const finished = (response: Response) =>
-        finish(request, endUnreadChunks(request, withHeaders(request, response, corsHeaders)), started)
-      const failed = (thrown: unknown) => finished(answerError(request, thrown))
-      const ordinary = () => {
-        const early = corsHeaders === undefined ? undefined : preflight(request, corsHeaders)
-        const answer = early ?? route(request)
-        return answer instanceof Promise ? answer.then(finished, failed) : finished(answer)
-      }
-      try {
-        corsHeaders = guard.check(request.headers, request.url)
-        refuseManyParameters(request.url)
-        // The router waits for the end of chunks that nobody reads.
-        const isReady = corsHeaders === undefined && !request.headers.has('transfer-encoding')
-        const ready = isReady ? respond?.(request, () => idOf(request)) : undefined
-        if (ready === undefined) return ordinary()
-        if (!(ready instanceof Promise)) return finish(request, ready, started)
-        return ready
-          .then((response) => (response === undefined ? ordinary() : finish(request, response, started)))
-          .catch(failed)
-      } catch (thrown) {
-        return failed(thrown)
-      }
-    },
+    /** Records an internal error for the log line of the request. */
+    noteError: (request: Request, thrown: unknown) => errors.set(request, thrown),
+    /** Wraps the router. `answerError` makes the response for what the guard or the router throws. */
+    wrap:
+      (route: Handler, answerError: AnswerError, respond?: Respond): Handler =>
+      (request) => {
+        const started = clock.monotonic()
+        let corsHeaders: Record<string, string> | undefined
+        const finished = (response: Response) =>
+          finish(request, endUnreadChunks(request, withHeaders(request, response, corsHeaders)), started)
+        const failed = (thrown: unknown) => finished(answerError(request, thrown))
+        const ordinary = () => {
+          const early = corsHeaders === undefined ? undefined : preflight(request, corsHeaders)
+          const answer = early ?? route(request)
+          return answer instanceof Promise ? answer.then(finished, failed) : finished(answer)
+        }
+        try {
+          corsHeaders = guard.check(request.headers, request.url)
+          refuseManyParameters(request.url)
+          // The router waits for the end of chunks that nobody reads.
+          const isReady = corsHeaders === undefined && !request.headers.has('transfer-encoding')
+          const ready = isReady ? respond?.(request, () => idOf(request)) : undefined
+          if (ready === undefined) return ordinary()
+          if (!(ready instanceof Promise)) return finish(request, ready, started)
+          return ready
+            .then((response) => (response === undefined ? ordinary() : finish(request, response, started)))
+            .catch(failed)
+        } catch (thrown) {
+          return failed(thrown)
+        }
+      },
   }
 
   function withHeaders(request: Request, response: Response, corsHeaders = noHeaders): Response {

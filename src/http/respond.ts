@@ -112,9 +112,7 @@ export function streamInPieces(bytes: Uint8Array, onEnd: () => void): ReadableSt
   )
 }
 
-/**
- * Whether `If-None-Match` contains the ETag (RFC 9110, 13.1.2: a list, weak comparison). Then the response is a 304.
- */
+/** Whether `If-None-Match` has the ETag (RFC 9110, 13.1.2: a list, compared weakly): then the response is a 304. */
 export function isUnchanged(request: Request, etag: string | undefined): boolean {
   const known = request.headers.get('if-none-match')
   return known !== null && etag !== undefined && (known === '*' || known.includes(etag))

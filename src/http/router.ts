@@ -46,14 +46,7 @@ export function createRouter(parts: RouterParts): Handler {
   // The endpoint of a namespace is no connection, whose paths its own would fit.
   for (const method of ['PUT', 'DELETE'] as const)
     for (const path of routePaths(operations.callNamespace))
-      app.route(
-        method,
-        path,
-        ({ request }) => {
-          throw unknownRoute(pathOf(request.url))
-        },
-        unread,
-      )
+      app.route(method, path, ({ request }) => answerOtherMethod(parts, request), unread)
   return app.compile().fetch
 }
 
@@ -84,10 +77,15 @@ function within(parts: RouterParts, id: OperationId, operation: Operation): Hand
   const { costs, errors, isStream } = operation
   return (request) => {
     // The framework takes `HEAD` for `GET`, and would never read the stream.
-    if (isStream === true && request.method === 'HEAD')
-      return parts.answerError(request, unknownRoute(pathOf(request.url)), errors)
+    if (isStream === true && request.method === 'HEAD') return answerOtherMethod(parts, request)
     return answerWithin(parts, request, { id, costs, errors }, handle)
   }
+}
+
+/** For a method that the operations of the path do not have. */
+function answerOtherMethod({ answerError }: RouterParts, request: Request): Response {
+  const path = pathOf(request.url)
+  return answerError(request, unknownRoute(path), errorsOf(path))
 }
 
 /** Thousands of connections may ask for such paths: their requests belong to the network that they come from. */
@@ -134,9 +132,7 @@ const needlessBody = () =>
     headers: { connection: 'close' },
   })
 
-/**
- * `normalize: false`: otherwise the framework removes unknown fields silently. Only the root instance's settings apply.
- */
+/** `normalize: false`: otherwise the framework removes unknown fields silently. Only the root's settings apply. */
 const settings = { normalize: false, aot: true, systemRouter: false, handler: { standardHostname: false } } as const
 
 /** The framework's body parser treats an invalid body as absent, so it is switched off; `body.ts` parses bodies. */

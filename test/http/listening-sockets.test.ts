@@ -1,10 +1,10 @@
 import { expect, test } from 'bun:test'
-import { openListeningSockets } from '../../src/http/listening-sockets.ts'
+import { boundListeningSockets } from '../../src/http/listening-sockets.ts'
 import { until } from '../support/until.ts'
 
 test.if(process.platform === 'linux')('sockets that cannot be bounded say why, and are left alone', () => {
   const problems: string[] = []
-  openListeningSockets((why) => void problems.push(why), 'no-such-library.so').end()
+  boundListeningSockets((why) => void problems.push(why), 'no-such-library.so')()
   expect(problems).toEqual([expect.stringContaining('no-such-library.so')])
 })
 
@@ -12,12 +12,12 @@ test.if(process.platform === 'linux')(
   'a server is reached while it is watched, and its port is free after that',
   async () => {
     const problems: string[] = []
-    const sockets: ReturnType<typeof openListeningSockets>[] = []
+    const sockets: ReturnType<typeof boundListeningSockets>[] = []
     let port = 0
     for (const name of ['first', 'second']) {
       const server = Bun.serve({ port, hostname: '127.0.0.1', fetch: () => new Response(name) })
       port = server.port ?? 0
-      sockets.push(openListeningSockets((why) => void problems.push(why)))
+      sockets.push(boundListeningSockets((why) => void problems.push(why)))
       let answered = 0
       const ask = async () => {
         const response = await fetch(server.url, { headers: { connection: 'close' } })
@@ -32,8 +32,8 @@ test.if(process.platform === 'linux')(
       await Promise.all(all)
       expect(answered).toBe(300)
       for (const one of sockets.splice(0)) {
-        one.end()
-        one.end()
+        one()
+        one()
       }
       await server.stop(true)
     }
