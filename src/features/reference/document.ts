@@ -3,7 +3,6 @@
 import { type TSchema, Type } from '@sinclair/typebox'
 import { pageItemsDefault, pageItemsMax } from '../../limits.ts'
 import * as connectionModel from '../../model/connection.ts'
-import { Connection, ConnectionPage, ConnectionWrite, Deleted } from '../../model/connection.ts'
 import * as consoleModel from '../../model/console.ts'
 import { Constraint } from '../../model/constraint.ts'
 import * as explainModel from '../../model/explain.ts'
@@ -16,13 +15,6 @@ import * as registryModel from '../../model/registry.ts'
 import * as serverModel from '../../model/server.ts'
 import * as serverJsonModel from '../../model/server-json.ts'
 import * as tokenModel from '../../model/token.ts'
-import {
-  CreateTokenRequest,
-  CreateTokenResponse,
-  TokenError,
-  TokenRevocation,
-  TokenRevoked,
-} from '../../model/token.ts'
 import * as viewModel from '../../model/view.ts'
 import { type Operation, type OperationId, operations } from '../../operations.ts'
 import { closedObject } from '../../schema/shapes.ts'
@@ -63,9 +55,9 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
     summary: 'Mint a service token',
     description:
       'Returns a signed token with a limited lifetime that acts for the caller. Every constraint of the policy must allow a request, and so must every field of a constraint. Without a body, or with `{}` or `null`, the token has no policy. A token may mint tokens: a child carries its parent’s constraints and never outlives it.',
-    body: CreateTokenRequest,
+    body: tokenModel.CreateTokenRequest,
     example: { policy: [{ namespaces: 'acme', operations: 'read', ttl: '30m' }] },
-    answer: CreateTokenResponse,
+    answer: tokenModel.CreateTokenResponse,
     errors: {
       400: 'The request or its policy cannot be read; the message says which part (`invalid_request`, `policy_too_large`)',
       403: 'The caller does not manage the organization',
@@ -75,9 +67,9 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
     summary: 'Revoke a service token',
     description:
       'Also revokes every token minted with this one, at once and at every replica. Anybody who has the token may revoke it. Its user and operators, with their API keys, may send its id (`jti`) instead.',
-    body: TokenRevocation,
+    body: tokenModel.TokenRevocation,
     example: { token: 'eyJ…' },
-    answer: TokenRevoked,
+    answer: tokenModel.TokenRevoked,
     errors: { 403: 'An id was sent, and the caller is neither an operator nor the user of the token, with an API key' },
   },
   ...policyWords,
@@ -98,7 +90,7 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
         schema: { type: 'object', additionalProperties: { type: 'string' } },
       },
     ],
-    answer: ConnectionPage,
+    answer: connectionModel.ConnectionPage,
     errors: {
       400: 'A parameter is unknown, given twice, or cannot be read',
       403: 'The token does not allow this',
@@ -109,31 +101,31 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
     summary: 'Create a connection',
     description:
       'postern generates the id. It contacts the MCP server once, for a few seconds at most; `status` and `serverInfo` show the outcome. postern sends `headers` to the server, and never shows them in an answer.',
-    body: ConnectionWrite,
+    body: connectionModel.ConnectionWrite,
     example: { mcpUrl: 'https://mcp.example.com/mcp', metadata: { team: 'sales' } },
-    made: Connection,
+    made: connectionModel.Connection,
     errors: makeErrors,
   },
   getConnection: {
     summary: 'Read a connection',
     description: 'Returns the connection with the same fields as the list.',
-    answer: Connection,
+    answer: connectionModel.Connection,
     errors: connectionErrors,
   },
   replaceConnection: {
     summary: 'Create a connection with this id, or change it',
     description:
       'A field that you leave out keeps its value. A new value of `metadata` or `headers` replaces the old one as a whole, and null clears it. `server` and `mock` stay as they are.',
-    body: ConnectionWrite,
+    body: connectionModel.ConnectionWrite,
     example: { mcpUrl: 'https://mcp.example.com/mcp', name: 'Notes' },
-    answer: Connection,
-    made: Connection,
+    answer: connectionModel.Connection,
+    made: connectionModel.Connection,
     errors: { ...makeErrors, 409: 'The connection has another `mcpUrl`' },
   },
   deleteConnection: {
     summary: 'Delete a connection',
     description: 'When postern answers, the connection no longer exists.',
-    answer: Deleted,
+    answer: connectionModel.Deleted,
     errors: writeErrors,
   },
   ...mcpWords,
@@ -170,8 +162,8 @@ const others: Readonly<Record<string, TSchema>> = {
   ...mcpSchemas,
   ...{ Constraint, LintRequest: explainModel.LintRequest, Pagination: organizationModel.Pagination },
   ...{ Recipe: recipeModel.Recipe, ServerJson: serverJsonModel.ServerJson, View: viewModel.ViewDetail },
-  ...{ ConnectionHealth: healthModel.Health },
-  ...{ ConsoleSession: consoleModel.ConsoleSessionBody, TokenError, Error: ErrorBody, ServerError, Health, Jwks },
+  ...{ ConnectionHealth: healthModel.Health, ConsoleSession: consoleModel.ConsoleSessionBody },
+  ...{ TokenError: tokenModel.TokenError, Error: ErrorBody, ServerError, Health, Jwks },
 }
 const used = new Set(
   Object.values(words).flatMap(({ body, answer, made, accepted }) => [body, answer, made, accepted?.body]),
@@ -249,7 +241,7 @@ function describeOperation(operationId: string, operation: Operation, words: Wor
 }
 
 function errorSchemaOf({ path, errors }: Operation): TSchema {
-  if (path.startsWith('/tokens')) return TokenError
+  if (path.startsWith('/tokens')) return tokenModel.TokenError
   if (errors === 'rpc') return RpcFailure
   return errors === 'server' || errors === 'text' ? ServerError : ErrorBody
 }

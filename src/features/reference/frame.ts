@@ -90,16 +90,13 @@ export function framed({ title, basePath, body, pages, href }: Framed): string {
     one === undefined ? '<span></span>' : `<a href="${basePath}${one.href}">${before}${one.title}${after}</a>`
   const item = (one: Listed) =>
     `<li><a href="${basePath}${one.href}"${one.href === href ? ' aria-current="page"' : ''}>${one.title}</a></li>`
-  const list = pages.map(
-    ({ section, pages: some }) =>
-      `${section === '' ? '' : `<b>${section}</b>`}<ul>\n${some.map(item).join('\n')}\n</ul>`,
-  )
+  const list = listsOf(pages.map(({ section, pages: some }) => [section, some.map(item)]))
   const turn = at < 0 ? '' : `<div class="turn">${link(flat[at - 1], '← ', '')}${link(flat[at + 1], '', ' →')}</div>`
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeHtml(title)}</title><style>${style}</style></head><body>
 <header class="top">${brand(`${basePath}/docs`).text}<a class="to-pages" href="#pages">Pages</a><search data-base="${basePath}"></search></header><div class="room">
-<nav class="pages" id="pages" aria-label="Pages">${list.join('\n')}</nav><main>
+<nav class="pages" id="pages" aria-label="Pages">${list}</nav><main>
 ${body}
 ${turn}
 </main></div><script>${script}</script></body></html>
@@ -114,9 +111,12 @@ export function contentsList(
   ...groups: readonly { readonly name?: string; readonly headings: readonly Heading[] }[]
 ): string {
   const item = ({ id, title }: Heading) => `<li><a href="#${escapeHtml(id)}">${title}</a></li>`
-  const lists = groups.map(
-    ({ name, headings }) =>
-      `${name === undefined ? '' : `<b>${name}</b>`}<ul>\n${headings.map(item).join('\n')}\n</ul>`,
-  )
-  return `<nav class="contents" aria-label="Contents">${lists.join('\n')}</nav>`
+  const lists = listsOf(groups.map(({ name = '', headings }) => [name, headings.map(item)]))
+  return `<nav class="contents" aria-label="Contents">${lists}</nav>`
+}
+
+/** Lists, each below its name if it has one. */
+function listsOf(groups: readonly (readonly [name: string, items: readonly string[]])[]): string {
+  const lists = groups.map(([name, items]) => `${name && `<b>${name}</b>`}<ul>\n${items.join('\n')}\n</ul>`)
+  return lists.join('\n')
 }

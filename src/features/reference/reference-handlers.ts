@@ -1,7 +1,4 @@
-/**
- * `GET /openapi.json`, `GET /docs` and its pages, and `GET /`, which redirects there. None needs a credential. Browsers
- * request an icon too; that response is empty.
- */
+/** `GET /openapi.json`, `GET /docs` and its pages, and `GET /`, which redirects there. None needs a credential. */
 
 import { notFound } from '../../errors.ts'
 import type { Handlers } from '../../http/handler.ts'
@@ -12,7 +9,6 @@ import { json } from '../../http/respond.ts'
 import { apiIndex, apiPage } from './api-page.ts'
 import { openApiDocument } from './document.ts'
 import { docsPolicy } from './frame.ts'
-import type { EmbeddedFile } from './read-documents.ts'
 
 type ReferenceHandlers = Pick<Handlers, 'home' | 'openApi' | 'docs' | 'apiReference' | 'document' | 'icon'>
 
@@ -45,11 +41,10 @@ export function referenceHandlers(baseUrl: string): ReferenceHandlers {
   }
 
   /** The index of the pages' search: the documents, and the operations of the API. */
-  async function searchResponse(): Promise<Response> {
+  async function searchIndexOf(): Promise<Blob> {
     const { searchIndex } = await import('./documents.ts')
     const entries = () => [...searchIndex(), ...apiIndex(openApiDocument(baseUrl))]
-    const index = kept('/docs/index.json', () => JSON.stringify(entries()))
-    return new Response(index, { headers: { ...cached, 'content-type': json } })
+    return kept('/docs/index.json', () => JSON.stringify(entries()))
   }
 
   return {
@@ -59,8 +54,10 @@ export function referenceHandlers(baseUrl: string): ReferenceHandlers {
     },
     openApi(request) {
       refuseQuery(request.url)
-      const document = kept('/openapi.json', () => JSON.stringify(openApiDocument(baseUrl)))
-      return new Response(document, { headers: { ...cached, 'content-type': json } })
+      return cachedResponse(
+        kept('/openapi.json', () => JSON.stringify(openApiDocument(baseUrl))),
+        json,
+      )
     },
     async docs(request) {
       refuseQuery(request.url)
@@ -77,42 +74,36 @@ export function referenceHandlers(baseUrl: string): ReferenceHandlers {
       const file = files.get(page)
       if (file !== undefined) {
         refuseQuery(request.url) // 400
-        return fileResponse(
-          file,
-          kept(page, () => Buffer.from(file.content, 'base64')),
-        )
+        const content = kept(page, () => Buffer.from(file.content, 'base64'))
+        return cachedResponse(content, file.type, fileHeaders)
       }
       const isSearch = page === 'index.json'
-      const html = isSearch ? undefined : await pageOf(page) // 404
+      const html = isSearch ? undefined : await pageOf(page)
       refuseQuery(request.url) // 400
-      return isSearch ? searchResponse() : pageResponse(html)
+      return isSearch ? cachedResponse(await searchIndexOf(), json) : pageResponse(html) // 404
     },
+    // Browsers ask for it.
     icon: () => new Response(null, { status: 204, headers: cached }),
   }
 }
 
 /** A picture may be an SVG, which a browser also opens as a document. */
-function fileResponse({ type }: EmbeddedFile, content: Blob): Response {
-  return new Response(content, {
-    headers: {
-      ...cached,
-      'content-type': type,
-      'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
-      'x-content-type-options': 'nosniff',
-    },
-  })
+const fileHeaders = {
+  'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+  'x-content-type-options': 'nosniff',
+}
+const pageHeaders = {
+  'content-security-policy': docsPolicy,
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+}
+
+function cachedResponse(content: Blob, type: string, headers: Record<string, string> = {}): Response {
+  return new Response(content, { headers: { ...cached, 'content-type': type, ...headers } })
 }
 
 /** Throws 404 if `html` is undefined. */
 function pageResponse(html: Blob | undefined): Response {
   if (html === undefined) throw notFound()
-  return new Response(html, {
-    headers: {
-      ...cached,
-      'content-type': 'text/html; charset=utf-8',
-      'content-security-policy': docsPolicy,
-      'x-content-type-options': 'nosniff',
-      'referrer-policy': 'no-referrer',
-    },
-  })
+  return cachedResponse(html, 'text/html; charset=utf-8', pageHeaders)
 }
