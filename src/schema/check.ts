@@ -1,11 +1,8 @@
-/**
- * Checks a value against a schema, and describes where and how it fails. The check is compiled; descriptions are only
- * made after it failed.
- */
+/** Checks a value by a compiled schema, and describes where and how it fails. */
 
 import { FormatRegistry, type Static, type TSchema } from '@sinclair/typebox'
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
-import { type ValueError, ValueErrorType } from '@sinclair/typebox/value'
+import { type ValueError, type ValueErrorIterator, ValueErrorType } from '@sinclair/typebox/value'
 import { didYouMean } from './near-name.ts'
 
 /**
@@ -14,9 +11,7 @@ import { didYouMean } from './near-name.ts'
  */
 const unionErrorsReadMax = 50
 
-/**
- * `place`: such as `policy[0].ttl`, or '' for the value itself. `message` continues the sentence that the place begins.
- */
+/** `place`: such as `policy[0].ttl`, or '' for the value itself. `message` continues the sentence that it begins. */
 export interface Problem {
   readonly place: string
   readonly message: string
@@ -80,14 +75,10 @@ function isMiscounted({ type, value, schema }: ValueError): boolean {
   })
 }
 
-function isOnlyMiscounted(errors: Iterable<ValueError>): boolean {
-  let count = 0
-  for (const error of errors) {
-    if (!isMiscounted(error)) return false
-    count += 1
-  }
-  // If TypeBox refused the value without an error, it stays refused.
-  return count > 0
+/** A value that TypeBox refused without an error stays refused. */
+function isOnlyMiscounted(errors: ValueErrorIterator): boolean {
+  const first = errors.First()
+  return first !== undefined && isMiscounted(first) && Iterator.from(errors).every(isMiscounted)
 }
 
 /** A problem as one line: `policy[0].ttl: at most 24 hours`. */

@@ -4,9 +4,7 @@ import type { Counted } from './json.ts'
 import { unescaped } from './json-strings.ts'
 import { TextHashes } from './text-hashes.ts'
 
-/**
- * Bytes of a text whose hash is looked at while a response arrives; longer ones are few. Past it: it is not looked at.
- */
+/** Bytes of a text whose hash is looked at while a response arrives. Past it: not looked at, as such texts are few. */
 const hashedTextBytesMax = 256
 
 const [quote, backslash, lineEnd, colon, comma] = [0x22, 0x5c, 0x0a, 0x3a, 0x2c]

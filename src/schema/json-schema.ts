@@ -41,10 +41,7 @@ export function checkOf(schema: JsonSchema, name: CheckedName): Check {
   return drained(readingSchema(schema, name))
 }
 
-/**
- * Reads a schema, as work in steps. `name` is the root of the paths in errors. Throws UnknownPattern, and Error for a
- * schema that is wrong or too large.
- */
+/** Reads a schema, in steps. `name`: the root of paths in errors. Throws UnknownPattern, and Error for a wrong one. */
 export function* readingSchema(schema: JsonSchema, name: CheckedName): Generator<number, Check> {
   // Always read as 2020-12, whatever draft it names. Its own `$id` is dropped: references are resolved within the
   // schema.

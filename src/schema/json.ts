@@ -22,10 +22,7 @@ const parsedAtOnceMax = 1024
 const charactersPerStep = 10_000
 /** An object takes as long as some values in a list: its members are hashed and sorted, each by its key. */
 const valuesPerKey = 4
-/**
- * Texts of a JSON from which their hashes are looked at, a quarter of a microsecond each. Below it: so few cannot
- * hold up anybody.
- */
+/** Texts of a JSON from which their hashes are looked at, 0.25 µs each. Below it: so few cannot hold up anybody. */
 export const hashedTextsMin = 256
 
 /**
@@ -88,10 +85,7 @@ export function* parsing(bytes: Uint8Array, bounds: JsonBounds): Generator<numbe
   return yield* parsingText(text, bounds)
 }
 
-/**
- * `read` as work in steps: yields the cost of parsing this many characters, in the unit of `costToAsk` (policy), before
- * it does so.
- */
+/** `read` as work in steps: first yields the cost of parsing this many characters, in the unit of `sliceCost`. */
 export function* reading<T>(characters: number, read: () => T): Generator<number, T> {
   yield characters * jsonCharacterCost
   return read()
@@ -102,23 +96,13 @@ export function readJson(text: string, bounds: JsonBounds): JsonResult {
   return drained(parsingText(text, bounds))
 }
 
-export function* parsingText(
-  text: string,
-  {
-    depthMax,
-    numbers = 'any',
-    keysMax,
-    valuesMax,
-    hashedTextsMin: hashedFrom,
-    allowsHalves = false,
-    owner,
-  }: JsonBounds,
-): Generator<number, JsonResult> {
+export function* parsingText(text: string, bounds: JsonBounds): Generator<number, JsonResult> {
+  const { depthMax, keysMax, valuesMax, numbers = 'any', owner } = bounds
   const parts = yield* countingParts(text)
   const tooMany = (count: number, max: number | undefined) => max !== undefined && count > max
   if (tooMany(parts.keys, keysMax)) return { problem: { place: '', message: `has more than ${keysMax} keys` } }
   if (tooMany(parts.values, valuesMax)) return { problem: { place: '', message: `has more than ${valuesMax} values` } }
-  if (yield* haveOneHash(text, parts.strings, hashedFrom))
+  if (yield* haveOneHash(text, parts.strings, bounds.hashedTextsMin))
     return { problem: { place: '', message: 'has too many texts that share one hash' } }
   owner?.takeValues(parts.values + valuesPerKey * parts.keys)
   let value: unknown
@@ -134,11 +118,7 @@ export function* parsingText(
   if (!areNumbersAtRisk && !text.includes('\\') && (yield* countingKeys(value, depthMax)) === parts.keys)
     return { value }
   const inexact: Inexact[] = []
-  const problem = yield* scanning(
-    text,
-    { depthMax, numbers: areNumbersAtRisk ? numbers : 'any', allowsHalves },
-    inexact,
-  )
+  const problem = yield* scanning(text, { ...bounds, numbers: areNumbersAtRisk ? numbers : 'any' }, inexact)
   if (problem !== undefined) return { problem }
   for (const { place } of inexact) {
     yield place.length * placeCost
@@ -147,10 +127,7 @@ export function* parsingText(
   return { value }
 }
 
-/**
- * Parses a text within bounds, as work in steps. Undefined, with nothing built, if it exceeds one. Throws what
- * JSON.parse() throws.
- */
+/** Parses a text, in steps. Undefined, with nothing built, if it exceeds a bound. Throws what JSON.parse() throws. */
 export function* parsingWithin(text: string, { keysMax, valuesMax, depthMax }: Counted) {
   const { keys, values, depth, strings } = yield* countingParts(text)
   if (keys > keysMax || values > valuesMax || depth > depthMax || (yield* haveOneHash(text, strings))) return undefined
@@ -290,10 +267,7 @@ export function isContainer(value: unknown): value is object {
 }
 
 interface Open {
-  /**
-   * Keys seen in an object; undefined for an array. An array is the fastest set for the few keys that most objects
-   * have.
-   */
+  /** Keys seen in an object; undefined for an array. An array is the fastest set for the few that most have. */
   keys: string[] | Set<string> | undefined
   /** The key or index being read. */
   at: string | number

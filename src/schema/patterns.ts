@@ -12,10 +12,7 @@ import { rangesOf } from './pattern-ranges.ts'
 /** Cost of compiling a pattern, and of each of its ranges and instructions. Past it: as for `sliceCost`. */
 const patternCostToCompile = 60_000
 const rangeCostToCompile = 30
-/**
- * Compiled patterns, in instructions of a hundred to five hundred bytes; four ranges count as one. Past it: compiled
- * again.
- */
+/** Compiled patterns, in instructions of 100 to 500 bytes; four ranges count as one. Past it: compiled again. */
 const patternsKeptSizeMax = 50_000
 
 interface Compiled {
@@ -75,10 +72,7 @@ export function patternProblem(pattern: string): string | undefined {
   return patternsProblem([pattern])?.message
 }
 
-/**
- * The first pattern of a policy that is invalid or exceeds a bound: its index and what is wrong. Undefined if there is
- * none.
- */
+/** The first pattern of a policy that is invalid or exceeds a bound: its index and what is wrong. */
 export function patternsProblem(patterns: readonly string[]) {
   const sum: Sum = { ranges: 0, programSize: 0, unicodeClasses: 0, foldedCharacters: 0 }
   for (const [at, pattern] of patterns.entries()) {
