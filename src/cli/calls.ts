@@ -37,9 +37,8 @@ export async function showCalls(flags: CallsFlags, terminal: Terminal): Promise<
     await setTimeout(followPauseMs)
     return !terminal.isStdoutClosed()
   }
-  for await (const lines of followLines(path, flags.follow === true ? pause : undefined)) {
+  for await (const lines of followLines(path, flags.follow === true ? pause : undefined))
     terminal.stdout(print(lines.flatMap(callIn).filter(matches)))
-  }
 }
 
 /** The call in a line; none in a line of another kind, or one that was not written so (`audit verify` tells of it). */
@@ -78,7 +77,7 @@ function hashIn(data: string, args: string): string {
   return argumentsHash(callKey, readJson(args, '--args', rpcDepthMax))
 }
 
-const jsonLines = (calls: readonly RecordedCall[]) => calls.map((call) => `${JSON.stringify(call)}\n`).join('')
+export const jsonLines = (records: readonly object[]) => records.map((one) => `${JSON.stringify(one)}\n`).join('')
 
 export const callHeading = ['TIME', 'USER', 'CONNECTION', 'TOOL', 'OUTCOME', 'TIME TAKEN']
 

@@ -11,20 +11,7 @@ import * as limits from '../limits.ts'
 import { type DatabaseFlags, type DatabasePlace, readDatabase } from '../maintenance/database-place.ts'
 import { didYouMean } from '../schema/near-name.ts'
 import { readAllowedUpstream } from '../upstream/addresses.ts'
-import {
-  numberFrom,
-  readBaseUrl,
-  readCertificates,
-  readHost,
-  readListen,
-  readMost,
-  readOrigin,
-  readRate,
-  readReplica,
-  readScheme,
-  readTimeout,
-  refuse,
-} from './flag-texts.ts'
+import * as texts from './flag-texts.ts'
 import { collect } from './options.ts'
 
 /** Contract 16.1: the fewest connections of a replica to PostgreSQL, `--store-pool`. Below it: exit 2. */
@@ -68,21 +55,25 @@ function under<T extends Readonly<Record<string, Option>>>(heading: string, grou
 
 const settings = {
   ...under('Network:', {
-    host: setting('--host <address>', 'address to listen on', '127.0.0.1', readHost),
-    port: setting('--port <number>', 'port to listen on; 0 picks a free one', 8787, numberFrom(0, 65_535, /^\d{1,5}$/)),
+    host: setting('--host <address>', 'address to listen on', '127.0.0.1', texts.readHost),
+    port: setting('--port <number>', 'port to listen on; 0 picks a free one', 8787, texts.readPort),
     // Without a trailing slash. Its default is known once the port is bound.
     baseUrl: optional(
       '--base-url <url>',
       'URL that clients use; also the issuer of tokens (default: http://HOST:PORT)',
-      readBaseUrl,
+      texts.readBaseUrl,
     ),
-    corsOrigins: list('--cors-origin <origin>', 'origin of a web page that may call postern (CORS)', readOrigin),
+    corsOrigins: list('--cors-origin <origin>', 'origin of a web page that may call postern (CORS)', texts.readOrigin),
     // A listener of its own, so that metrics are never reachable where clients are.
-    metrics: optional('--metrics-listen <host:port>', 'address for /metrics and /ready (default: none)', readListen),
+    metrics: optional(
+      '--metrics-listen <host:port>',
+      'address for /metrics and /ready (default: none)',
+      texts.readListen,
+    ),
     trustedProxies: list(
       '--trusted-proxy <cidr>',
       'address or network of a reverse proxy whose X-Forwarded-For or Forwarded is trusted',
-      (text) => readNetwork(text) ?? refuse('must be an address or a CIDR like 10.0.0.0/8'),
+      (text) => readNetwork(text) ?? texts.refuse('must be an address or a CIDR like 10.0.0.0/8'),
     ),
   }),
   ...under('Features:', {
@@ -109,43 +100,43 @@ const settings = {
       '--mint-rate <number>',
       'tokens per second that one API key may mint; 0 for no limit',
       limits.mintsPerSecondDefault,
-      readRate,
+      texts.readRate,
     ),
     failureRate: setting(
       '--failure-rate <number>',
       'invalid credentials per second from one address; 0 for no limit',
       limits.failuresPerSecondDefault,
-      readRate,
+      texts.readRate,
     ),
     writeRate: setting(
       '--write-rate <number>',
       'connections and other records per second that one API key may write or delete; 0 for no limit',
       limits.writesPerSecondDefault,
-      readRate,
+      texts.readRate,
     ),
     callRate: setting(
       '--call-rate <number>',
       'calls of tools per second that one API key and all its tokens may make together; 0 for no limit',
       limits.callsPerSecondDefault,
-      readRate,
+      texts.readRate,
     ),
     namespaceConnections: setting(
       '--namespace-connections <number>',
       'connections that a namespace may hold; 0 for no limit',
       limits.namespaceConnectionsDefault,
-      readMost,
+      texts.readMost,
     ),
     namespacesPerUser: setting(
       '--namespaces-per-user <number>',
       'namespaces that a user may own before postern refuses to create another; 0 for no limit',
       limits.namespacesPerUserDefault,
-      readMost,
+      texts.readMost,
     ),
     namespaceBytes: setting(
       '--namespace-bytes <number>',
       'bytes of connections and servers that a namespace may hold; 0 for no limit',
       limits.namespaceBytesDefault,
-      readMost,
+      texts.readMost,
     ),
   }),
   // Private addresses are closed unless they are listed.
@@ -153,19 +144,19 @@ const settings = {
     allowedUpstreams: list(
       '--allow-upstream <where>',
       'host, HOST:PORT or CIDR on the LAN or this machine that connections may reach',
-      (text) => readAllowedUpstream(text) ?? refuse('must be a host, HOST:PORT or a CIDR like 10.0.0.0/8'),
+      (text) => readAllowedUpstream(text) ?? texts.refuse('must be a host, HOST:PORT or a CIDR like 10.0.0.0/8'),
     ),
     isPublicUpstreamAllowed: onOff('--no-public-upstream', 'allow only the servers listed in --allow-upstream'),
     upstreamAuthorities: list(
       '--upstream-ca <file>',
       'PEM file of a private certificate authority to trust for MCP servers',
-      readCertificates,
+      texts.readCertificates,
     ),
     upstreamTimeoutMs: setting(
       '--upstream-timeout <duration>',
       'time limit for the first byte of an MCP server’s response',
       `${limits.upstreamTimeoutDefaultSeconds}s`,
-      readTimeout,
+      texts.readTimeout,
     ),
   }),
   ...under('Sign-in:', {
@@ -179,7 +170,7 @@ const settings = {
     redirectSchemes: list(
       '--redirect-scheme <name>',
       'URL scheme of an application, such as myapp, to which postern may redirect after a sign-in',
-      readScheme,
+      texts.readScheme,
     ),
   }),
 }
@@ -190,24 +181,22 @@ const replicaSettings = {
     '--store-pool <number>',
     'connections to the database that postern may open',
     limits.storePoolDefault,
-    numberFrom(storePoolMin, storePoolMax, /^\d{1,3}$/),
+    texts.numberFrom(storePoolMin, storePoolMax, /^\d{1,3}$/),
   ),
   storeSync: optional(
     '--store-sync <when>',
     'required: refuse writes while the database has no synchronous standby',
-    (text) => text === 'required' || refuse('the only value is "required"'),
+    (text) => text === 'required' || texts.refuse('the only value is "required"'),
   ),
   // Its default is known once the port is bound.
   replica: optional(
     '--replica <name>',
     'name of this replica in logs and in the audit log (default: HOSTNAME:PORT)',
-    readReplica,
+    texts.readReplica,
   ),
 }
 
-/**
- * Adds the flags. Values stay text here; `readServeConfig` reads them, so that all complaints are reported together.
- */
+/** Adds the flags. Values stay text, which `readServeConfig` reads: so all complaints are reported together. */
 export function withServeOptions(command: Command, { isReplica }: { readonly isReplica: boolean }): Command {
   const all = Object.values({ ...(isReplica && replicaSettings), ...settings })
   for (const one of all) command.addOption(one)

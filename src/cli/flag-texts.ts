@@ -14,6 +14,7 @@ export const numberFrom = (least: number, most: number, pattern: RegExp) => (tex
   return isFine ? Number(text) : refuse(`must be a number from ${least} to ${most}`)
 }
 
+export const readPort = numberFrom(0, 65_535, /^\d{1,5}$/)
 export const readRate = numberFrom(0, 10_000, /^\d+(?:\.\d+)?$/)
 
 export function refuse(problem: string): never {

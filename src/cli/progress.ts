@@ -16,25 +16,18 @@ export function createProgress(log: Log) {
       )
     : undefined
   let shownAt = performance.now()
-  let started = false
   return {
     /** Cheap enough to call for every item. `total` is undefined while it is unknown. */
-    step(stage: string, done: number, total?: number): void {
+    step(stage: string, done: number, total?: number) {
       const now = performance.now()
-      if (now - shownAt < (started && bar !== undefined ? 100 : quietMs)) return
+      if (now - shownAt < (bar?.isActive ? 100 : quietMs)) return
       shownAt = now
-      if (bar === undefined) {
-        log.info('progress', { stage, done, total })
-        return
-      }
-      if (!started) bar.start(total ?? done, done, { stage })
-      started = true
+      if (bar === undefined) return log.info('progress', { stage, done, total })
+      if (!bar.isActive) bar.start(total ?? done, done, { stage })
       bar.setTotal(total ?? done)
       bar.update(done, { stage })
     },
-    end(): void {
-      if (started) bar?.stop()
-    },
+    end: () => bar?.stop(),
   }
 }
 

@@ -7,10 +7,7 @@ import { basename, dirname, join } from 'node:path'
 const relativeLink = /\[((?:[^\][]|\[[^\]]*\])*)\]\((?!https?:|#)([^)#]+)[^)]*\)/g
 const codeBlock = /(^```[^]*?^```$)/m
 
-/**
- * Copies documents, but for those on how to change postern. A link to a file that is not in the folder becomes its
- * text.
- */
+/** Copies all documents but those on how to change postern. A link to a file that is not there becomes its text. */
 export function packDocuments(root: string, folder: string, documents: readonly string[]): void {
   for (const one of documents) cpSync(join(root, one), join(folder, basename(one)), { recursive: true })
   rmSync(join(folder, 'docs/internals'), { recursive: true })

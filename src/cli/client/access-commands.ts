@@ -2,11 +2,13 @@
 
 import { unverifiedClaims } from '../../auth/service-token.ts'
 import { CommandError } from '../../errors.ts'
+import type { NamedFolder } from '../../maintenance/data-folder.ts'
 import { ApiKeyList, ApiKeyMade, ApiKeyPage, GrantPage, Me } from '../../model/organization.ts'
 import { SigningKeyList, TokenRevoked, tokenIdShape } from '../../model/token.ts'
 import { oneLine } from '../../ops/escape-control.ts'
 import { grantHeading, grantRow, keyHeading, keyRow, signingKeyHeading, signingKeyRow } from '../access-rows.ts'
 import { noToken, readToken, revokedToken } from '../json-input.ts'
+import type { CreateFlags } from '../keys-command.ts'
 import { allPages, pathSegment } from './api-client.ts'
 import type { CommandContext } from './context.ts'
 
@@ -16,14 +18,8 @@ async function scopeOf({ request }: Pick<CommandContext, 'request'>) {
   return { userId, scope: operator && token === null ? '' : '/me' }
 }
 
-export interface CreateKeyFlags {
-  readonly user?: string
-  readonly name?: string
-  readonly operator?: boolean
-}
-
 /** Without `--user`, the key is the caller's own. */
-export async function createKey(context: CommandContext<CreateKeyFlags>): Promise<void> {
+export async function createKey(context: CommandContext<Omit<CreateFlags, keyof NamedFolder>>): Promise<void> {
   const { flags, request, say, stderr } = context
   const { user, name, operator } = flags
   const isOwn = user === undefined && operator !== true
@@ -38,7 +34,7 @@ export async function listKeys(context: CommandContext): Promise<void> {
   const { userId, scope } = await scopeOf(context)
   const found =
     scope === ''
-      ? await allPages(context, '/api-keys?', ['apiKeys', ApiKeyPage.properties.apiKeys.items], 100)
+      ? await allPages(context, '/api-keys', ['apiKeys', ApiKeyPage.properties.apiKeys.items], 100)
       : await context.request('GET', '/me/api-keys', { reads: ApiKeyList })
   const own = { userId, operator: false, revokedAt: null }
   const rows = found.apiKeys.map((key) => keyRow({ ...own, ...key }))
@@ -54,7 +50,7 @@ export async function revokeKey(context: CommandContext, id: string): Promise<vo
 
 export async function listGrantsCommand(context: CommandContext): Promise<void> {
   const { scope } = await scopeOf(context)
-  const found = await allPages(context, `${scope}/grants?`, ['grants', GrantPage.properties.grants.items], 100)
+  const found = await allPages(context, `${scope}/grants`, ['grants', GrantPage.properties.grants.items], 100)
   context.show(found, grantHeading, found.grants.map(grantRow))
 }
 
@@ -66,8 +62,7 @@ export async function revokeGrantCommand(context: CommandContext, id: string): P
 }
 
 export async function listSigningKeys(context: CommandContext): Promise<void> {
-  const found = await context.request('GET', '/signing-keys', { reads: SigningKeyList })
-  showSigningKeys(context, found)
+  showSigningKeys(context, await context.request('GET', '/signing-keys', { reads: SigningKeyList }))
 }
 
 export async function rotateSigningKeys(context: CommandContext): Promise<void> {

@@ -70,6 +70,13 @@ export function pathSegment(name: string): string {
   return encodeURIComponent(name)
 }
 
+/** The parameters that have a value, with the question mark; '' without any. */
+export function queryOf(parameters: Readonly<Record<string, string | undefined>>): string {
+  const query = new URLSearchParams()
+  for (const [name, value] of Object.entries(parameters)) if (value !== undefined) query.set(name, value)
+  return query.size === 0 ? '' : `?${query}`
+}
+
 /**
  * `key`: instead of the one that is kept. `timeoutMs`: for a request with its whole answer. Throws CommandError if no
  * platform is set, or no key for it is known.

@@ -3,7 +3,7 @@
 import { type Command, Option } from 'commander'
 import { CommandError } from '../../errors.ts'
 import { type ClientName, clientNames, endpointName, RecipeList, recipeOf } from '../../model/recipe.ts'
-import { pathSegment } from './api-client.ts'
+import { pathSegment, queryOf } from './api-client.ts'
 import type { CommandContext, RemoteCommands } from './context.ts'
 
 interface Flags {
@@ -25,13 +25,9 @@ export function addClientConfigCommand(postern: Command, { remote }: RemoteComma
       const [namespace = '', view, ...rest] = endpoint.split('/')
       if (rest.length > 0) throw new CommandError(`${endpoint}: must be NAMESPACE or NAMESPACE/VIEW`, 2)
       const { connection } = flags
-      const query = new URLSearchParams({
-        ...(view !== undefined && { view }),
-        ...(connection !== undefined && { connection }),
-      })
       const asked = connection === undefined ? endpoint : `${endpoint}/${connection}`
       const missing = `there is no endpoint ${asked}, or you have no access to it`
-      const path = `/connect/${pathSegment(namespace)}/.clients?${query}`
+      const path = `/connect/${pathSegment(namespace)}/.clients${queryOf({ view, connection })}`
       const { url } = await request('GET', path, { reads: RecipeList, missing })
       const base = url.slice(0, url.indexOf('/connect/'))
       const name = flags.name ?? connection ?? endpointName(namespace, view)

@@ -6,8 +6,9 @@ import { AuditPage, AuditVerification } from '../../model/recorded-call.ts'
 import { oneLine } from '../../ops/escape-control.ts'
 import { nullable } from '../../schema/shapes.ts'
 import { truncatedText } from '../audit.ts'
-import { type CallsFlags, callHeading, callRow, sinceOf } from '../calls.ts'
+import { type CallsFlags, callHeading, callRow, jsonLines, sinceOf } from '../calls.ts'
 import { countText } from '../count-text.ts'
+import { queryOf } from './api-client.ts'
 import type { CommandContext } from './context.ts'
 
 /** Ours: calls that one command fetches. Past it: older ones are left out, and the command says so. */
@@ -15,13 +16,6 @@ const callsMax = 1000
 
 /** Another version may have written a line of the record. */
 const CallPage = Type.Object({ calls: Type.Array(Type.Object({})), nextCursor: nullable(Type.String()) })
-
-/** A query of the parameters that have a value. */
-function queryOf(parameters: Readonly<Record<string, string | undefined>>): URLSearchParams {
-  return new URLSearchParams(
-    Object.entries(parameters).filter((pair): pair is [string, string] => pair[1] !== undefined),
-  )
-}
 
 /** Prints the calls that match, oldest first, as `postern calls` does of a file. */
 export async function showCalls(context: CommandContext<CallsFlags>): Promise<void> {
@@ -33,12 +27,12 @@ export async function showCalls(context: CommandContext<CallsFlags>): Promise<vo
   const calls: object[] = []
   let cursor: string | null | undefined
   while (cursor !== null && calls.length < callsMax) {
-    const page = await request('GET', `/calls?${queryOf({ ...wanted, cursor })}`, { reads: CallPage })
+    const page = await request('GET', `/calls${queryOf({ ...wanted, cursor })}`, { reads: CallPage })
     calls.push(...page.calls)
     cursor = page.nextCursor
   }
   calls.reverse()
-  if (flags.json === true) stdout(calls.map((call) => `${JSON.stringify(call)}\n`).join(''))
+  if (flags.json === true) stdout(jsonLines(calls))
   else show(calls, callHeading, calls.map(callRow))
   if (cursor !== null)
     stderr(
@@ -53,20 +47,15 @@ export async function listAudit(
 ) {
   const { since, event } = flags
   const query = queryOf({ since: sinceOf(since, now)?.toISOString(), event })
-  const { entries } = await request('GET', `/audit?${query}`, { reads: AuditPage })
-  stdout(
-    entries
-      .reverse()
-      .map((entry) => `${JSON.stringify(entry)}\n`)
-      .join(''),
-  )
+  const { entries } = await request('GET', `/audit${query}`, { reads: AuditPage })
+  stdout(jsonLines(entries.reverse()))
 }
 
 /** Throws CommandError with the problems. */
 export async function verifyAudit({ flags, request, say, stderr }: CommandContext<{ hash?: string }>): Promise<void> {
-  const { hash } = flags
-  const path = `/audit/verification${hash === undefined ? '' : `?hash=${encodeURIComponent(hash)}`}`
-  const found = await request('GET', path, { reads: AuditVerification })
+  const found = await request('GET', `/audit/verification${queryOf({ hash: flags.hash })}`, {
+    reads: AuditVerification,
+  })
   for (const place of found.truncatedLines) stderr(truncatedText(oneLine(place)))
   if (!found.ok) throw new CommandError(found.problems.map(oneLine).join('\n'))
   const lines = found.logs.map(({ replica, entries, hash }) => {

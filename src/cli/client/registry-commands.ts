@@ -9,7 +9,7 @@ import { oneLine } from '../../ops/escape-control.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { countText } from '../count-text.ts'
 import { group } from '../options.ts'
-import { noNamespace, pathSegment, unreachableText } from './api-client.ts'
+import { noNamespace, pathSegment, queryOf, unreachableText } from './api-client.ts'
 import type { CommandContext, RemoteCommands } from './context.ts'
 
 /** Time for one request to an endpoint. Past it: the check fails. */
@@ -86,13 +86,13 @@ async function checks(context: CommandContext, namespace: string): Promise<Check
     ? ''
     : `: editors send no credential; create a link with \`postern registry link -n ${namespace}\``
   const lines = [{ isOk: isReadable, text: `${namespace}: the registry is open to ${how}${remedy}` }]
-  for (let cursor: string | undefined = ''; cursor !== undefined; ) {
-    const query = cursor === '' ? '' : `?cursor=${encodeURIComponent(cursor)}`
-    const path = `/registry/${pathSegment(namespace)}/v0.1/servers${query}`
-    const page: { servers: unknown[]; metadata: { nextCursor?: string } } = await request('GET', path, { reads: Page })
-    for (const entry of page.servers) lines.push(await checkEntry(entry))
-    cursor = page.metadata.nextCursor
-  }
+  let cursor: string | undefined
+  do {
+    const path: string = `/registry/${pathSegment(namespace)}/v0.1/servers${queryOf({ cursor })}`
+    const { servers, metadata } = await request('GET', path, { reads: Page })
+    for (const entry of servers) lines.push(await checkEntry(entry))
+    cursor = metadata.nextCursor
+  } while (cursor !== undefined)
   return lines
 }
 

@@ -8,7 +8,7 @@ import { ServerDetail, ServerItem, ServerMade } from '../../model/server.ts'
 import { oneLine } from '../../ops/escape-control.ts'
 import { countText } from '../count-text.ts'
 import { readJsonFile } from '../json-input.ts'
-import { allPages, type ClientFlags, noNamespace, noServer, pathSegment } from './api-client.ts'
+import { allPages, type ClientFlags, noNamespace, noServer, pathSegment, queryOf } from './api-client.ts'
 import type { CommandContext, RemoteCommands } from './context.ts'
 
 const pathOf = (name: string) => `/servers/${pathSegment(name)}`
@@ -59,12 +59,9 @@ export function addServerActions(server: Command, { remote }: RemoteCommands): v
 }
 
 async function showServers(context: CommandContext<ClientFlags>, words: readonly string[]): Promise<void> {
-  const { namespace } = context.flags
-  const query = new URLSearchParams({
-    ...(words.length > 0 && { q: words.join(' ') }),
-    ...(namespace && { namespace }),
-  })
-  const found = await allPages(context, `/servers?${query}`, ['servers', ServerItem], 100)
+  const namespace = context.flags.namespace || undefined
+  const query = queryOf({ q: words.length > 0 ? words.join(' ') : undefined, namespace })
+  const found = await allPages(context, `/servers${query}`, ['servers', ServerItem], 100)
   const rows = found.servers.map(({ qualifiedName, displayName, isDeployed, description }) => [
     qualifiedName,
     displayName,
