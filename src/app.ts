@@ -1,7 +1,4 @@
-/**
- * Assembles the application: all routes, behind one guard and one error boundary. It neither listens nor opens files.
- * All dependencies are passed in, so tests run it on a store in memory with a fixed clock.
- */
+/** Assembles the application: all routes, behind one guard and one error boundary. Neither listens nor opens files. */
 
 import { Authenticator } from './auth/authenticate.ts'
 import { countedByOwner, createAuthorizer } from './auth/authorizer.ts'

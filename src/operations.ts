@@ -21,10 +21,7 @@ export interface Costs {
   readonly isRemoval?: true
   /** Whether it answers anybody alike, so that the request belongs to the network that it comes from. */
   readonly isPublic?: true
-  /**
-   * Whether it does work before anybody looks at a credential: it waits for its network's part of a pass first. Others
-   * wait when theirs is looked at (`auth/authorizer.ts`).
-   */
+  /** Whether it does work before anybody looks at a credential: it waits for its network's part of a pass first. */
   readonly isVisit?: true
 }
 

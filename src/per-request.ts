@@ -1,7 +1,4 @@
-/**
- * A value of each request that is in progress. A property of the object: a `WeakMap` takes half a microsecond
- * more, and every collection of garbage looks through it.
- */
+/** A value of each request in progress, as its property: a `WeakMap` takes 0.5 µs more, and time of each collection. */
 export class PerRequest<T> {
   readonly #key = Symbol()
 

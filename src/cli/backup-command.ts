@@ -33,10 +33,7 @@ export async function backUpCommand(file: string, { data }: Pick<Place, 'data'>,
   )
 }
 
-/**
- * Creates a data folder from a backup and verifies it. The folder must be empty or missing; a failed restore leaves it
- * so. Throws CommandError.
- */
+/** Fills a missing or empty data folder from a backup and verifies it; a failure leaves it so. Throws CommandError. */
 export async function restoreCommand(file: string, { data }: Pick<Place, 'data'>, terminal: Terminal): Promise<void> {
   if (!existsSync(file)) throw new CommandError(`${file}: no such file`)
   if (existsSync(data) && readdirSync(data).length > 0) {

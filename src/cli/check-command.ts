@@ -10,10 +10,7 @@ import { oneLine } from '../ops/escape-control.ts'
 import { countText } from './count-text.ts'
 import type { Terminal } from './terminal.ts'
 
-/**
- * Resolves if the fixtures can be loaded and their mocks work; otherwise throws CommandError with the problems.
- * Possible mistakes are warnings on stderr; `strict` turns them into problems.
- */
+/** Resolves with fixtures that load and whose mocks work. Throws CommandError with problems; `strict`: and warnings. */
 export async function check(
   folders: readonly string[],
   { strict = false }: { readonly strict?: boolean },
@@ -36,10 +33,7 @@ export async function check(
   return fixtures
 }
 
-/**
- * Fixtures that can be loaded, with lines about what does not work, and what is probably a mistake. Throws CommandError
- * for others.
- */
+/** Fixtures that can be loaded, with what does not work, and probable mistakes. Throws CommandError for others. */
 export async function adviceOn(folders: readonly string[]) {
   const files = findFixtureFiles(folders)
   const sources = files.map(sourceFile)

@@ -1,8 +1,7 @@
 /**
- * `postern completions SHELL`: prints a completion script, generated from the commands and flags themselves.
- *
- * The scripts are static. They do not start the executable at each press of a key, so they know no ids of keys or
- * grants; all that they need to know is how far the line has come, which they follow word by word.
+ * `postern completions SHELL`: prints a completion script, generated from the commands and flags themselves. It does
+ * not start the executable at each press of a key, so it knows no ids; it follows the line word by word, as far as it
+ * has come.
  */
 
 import type { Command, Option } from 'commander'

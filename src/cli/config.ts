@@ -1,7 +1,4 @@
-/**
- * The settings of `serve` and `dev`: their flags, and what their texts mean. Each flag is also an environment variable,
- * whose name is the flag's in capitals: `--mint-rate` is `POSTERN_MINT_RATE`. A flag wins over its variable.
- */
+/** The settings of `serve` and `dev`. Each flag wins over its variable: `--mint-rate` over `POSTERN_MINT_RATE`. */
 
 import { type Command, Option } from 'commander'
 import { chosenKeyProblem } from '../auth/chosen-key.ts'

@@ -24,10 +24,7 @@ function refuseStore({ store }: { readonly store?: string }): void {
   )
 }
 
-/**
- * `backup`, `restore`, `export`, `import` and `verify`. A backup is the whole folder, secrets included; an export is
- * the records alone, for another version or another system.
- */
+/** A backup is the whole folder, secrets included; an export is the records alone, for another version or system. */
 export function addDataCommands(postern: Command, { terminal }: Context): void {
   onFolder(postern, 'backup', 'write all records and secrets of a data folder to one file')
     .argument('<file>', 'file to create; - for stdout')

@@ -20,10 +20,7 @@ import type { Terminal } from './terminal.ts'
 /** Loads fixtures; 'unchanged': they are loaded already. Throws CommandError for problems; then nothing has changed. */
 export type LoadFixtures = (sources: readonly SourceFile[]) => Promise<Fixtures | 'unchanged'>
 
-/**
- * A loader for an open data folder, where connections are spooled. The audit log has a line for each load after the
- * first start.
- */
+/** A loader for an open data folder. The audit log has a line for each load after the first start. */
 export function fixtureLoader(
   folder: DataFolder,
   config: ServeConfig,

@@ -23,10 +23,7 @@ const namespaceIn = (fixtures: Fixtures) =>
 export const greetedKey = (fixtures: Fixtures, otherKey?: string): string | undefined =>
   keyWithAccess(namespaceIn(fixtures), fixtures) ?? otherKey
 
-/**
- * Commands to paste, after the line `first`: a list with a key of the fixtures, and a token with a narrower policy; and
- * a link that opens the console as the user of that key.
- */
+/** Commands to paste after the line `first`, with a key of the fixtures; and a link that opens the console with it. */
 export async function greeting(greeted: Greeted, fixtures: Fixtures, otherKey?: string): Promise<string> {
   const { first, url } = greeted
   const namespace = namespaceIn(fixtures)
@@ -54,10 +51,7 @@ export async function greeting(greeted: Greeted, fixtures: Fixtures, otherKey?: 
   ].join('\n')
 }
 
-/**
- * Undefined where there is no console, or none over this URL, or no such key. The audit log has the sign-in and not the
- * link: the keys of the sample are public.
- */
+/** Undefined without a console over this URL, or such a key. No audit entry for the link: the keys are public. */
 async function consoleLink({ url, folder: { store, secrets }, hasConsole }: Greeted, key: string) {
   if (!hasConsole || !isSecureUrl(url)) return undefined
   const record = await findApiKey(store, apiKeyDigest(secrets.apiKeyPepper, key))

@@ -40,9 +40,7 @@ export function readJson(given: string, flag: string, depthMax = jsonDepthMax): 
   return /^\s*[{[]/.test(given) ? parseJson(given, flag, depthMax) : readJsonFile(given, depthMax)
 }
 
-/**
- * `what`: what the text is, in errors. Throws CommandError 2, for names given twice and numbers that would change, too.
- */
+/** `what`: the text, in errors. Throws CommandError 2, also for names given twice and numbers that would change. */
 export function parseJson(text: string, what: string, depthMax = jsonDepthMax): unknown {
   return valueIn(readStrictly(text, { depthMax, numbers: 'exact' }), what, 2)
 }

@@ -3,10 +3,7 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 
-/**
- * Runs `work`. If it fails, removes the folder if `work` created it, or its content if it was empty, and rethrows the
- * error. A folder that was not empty is left as it is.
- */
+/** Runs `work`. If it fails, removes what it made: the folder, or its content if it was empty. Rethrows the error. */
 export async function leavingNothing<T>(folder: string, work: () => Promise<T>): Promise<T> {
   const wasThere = existsSync(folder)
   const wasEmpty = wasThere && readdirSync(folder).length === 0

@@ -20,9 +20,8 @@ interface Watched {
 }
 
 /**
- * Starts the listener. A guard prevents DNS rebinding: a web page whose name was made to resolve to this address. Names
- * without a dot cannot be registered by an attacker and are always accepted. `observer` of the result receives the
- * events to count. Throws CommandError if it cannot listen.
+ * Starts the listener. Its guard prevents DNS rebinding; names without a dot cannot be registered by an attacker, and
+ * are always accepted. `observer` of the result receives the events to count. Throws CommandError if it cannot listen.
  */
 export async function serveMetrics(
   { port, ...place }: Pick<GuardOptions, 'host' | 'baseUrl' | 'localAddresses'> & { readonly port: number },

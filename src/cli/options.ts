@@ -53,10 +53,7 @@ export function onData(parent: Command, name: string, description: string, data 
     .addOption(instanceSecretOption('file with the instance secret (default: in the data folder)'))
 }
 
-/**
- * One that makes the folder where it is named and missing (`openNamedDataFolder`). Its flag `isNamed` is true if the
- * operator gave `--data`.
- */
+/** One that makes a missing folder if `--data` names it: its flag `isNamed` says so (`openNamedDataFolder`). */
 export function onNamedData(parent: Command, name: string, description: string): Command {
   const data = dataOption('data folder; created if you name it here and it is missing')
   return onData(parent, name, description, data).hook('preAction', (command) => {

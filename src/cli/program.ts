@@ -1,9 +1,7 @@
 /**
- * The commands: their names, arguments, flags and help. A command's own code is imported when it runs, so that each
- * start loads only what it needs.
- *
- * A command that reads or changes the data folder works whether or not the server runs, because LMDB lets several
- * processes share a store. Those that change something write a line into the audit log themselves.
+ * The commands: their names, arguments, flags and help. A command's own code is imported when it runs. One that reads
+ * or changes the data folder works whether or not the server runs, because LMDB lets several processes share a store;
+ * one that changes something writes a line into the audit log itself.
  */
 
 import { Command, Help, Option } from 'commander'

@@ -7,9 +7,8 @@ import type { Log } from '../ops/log.ts'
 import type { LoadFixtures } from './fixture-loader.ts'
 
 /**
- * Makes a function that reopens the logs that are kept, and reloads the fixture folders if their files have changed.
- * Problems are logged, and the loaded fixtures stay. Reloads run one at a time: file events and signals may overlap.
- * Those that come while one runs share the next.
+ * Makes a function that reopens the logs, and reloads the fixture folders if their files have changed. Problems are
+ * logged, and the loaded fixtures stay. Calls that come while one runs, by signals or file events, share the next.
  */
 export function createReload(logs: readonly ({ reopen(): void } | undefined)[], load: LoadFixtures, log: Log) {
   return oneAtATime(async (folders: readonly string[]) => {

@@ -35,10 +35,7 @@ function callsIn({ connections, mocks }: Fixtures, namespaces: ReadonlySet<strin
   })
 }
 
-/**
- * Calls until the returned function is called, which deletes the key of the calls. A failure ends it with a line in the
- * log: nobody needs traffic of a sample.
- */
+/** Calls until the returned function is called, which deletes their key. A failure ends them, and is logged. */
 export function startSampleTraffic(url: string, fixtures: Fixtures, log: Log): () => Promise<void> {
   const key = greetedKey(fixtures) as string
   const end = new AbortController()

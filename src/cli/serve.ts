@@ -63,10 +63,7 @@ const clockCheckIntervalMs = 60 * 1000
 /** A server that answers requests. */
 export type Running = Awaited<ReturnType<typeof start>>
 
-/**
- * Starts a server. Throws CommandError or StoreError, with a line that tells the operator what to do. Then everything
- * opened here is closed, except the store: the process is expected to end.
- */
+/** Starts a server. Throws CommandError or StoreError for the operator, and closes all but the store before it. */
 export async function start(config: ServeConfig, dataPath: string, terminal: Terminal) {
   let replica: string | undefined
   const log = createLog(terminal.stderr, () => ({ replica }))
@@ -256,10 +253,7 @@ function openFolder(
   return openDatabaseFolder(path, place, { mayMake: true, pool, isStandbyRequired: storeSync === true, ...about })
 }
 
-/**
- * Binds the port before anything is loaded, so that a busy port fails at once. Until the application is ready, every
- * request gets a 503; a replica is not to be reached until then.
- */
+/** Binds the port first, so that a busy one fails at once. Until the application is ready, requests get a 503. */
 function listen({ host, port }: ServeConfig, log: Log) {
   try {
     const server = Bun.serve({

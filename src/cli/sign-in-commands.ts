@@ -1,7 +1,4 @@
-/**
- * `postern login-link` and `postern grants list | revoke`: signing people in to the pages, and what they have allowed
- * clients there. The server may be running.
- */
+/** `postern login-link` and `postern grants list | revoke`: signing people in, and what they have allowed clients. */
 
 import { listApiKeys } from '../auth/api-key.ts'
 import { createExpiringRecords } from '../auth/expiring-records.ts'
@@ -43,10 +40,7 @@ export async function loginLink(keyId: string, place: Place, { stdout, stderr }:
   stderr(`It signs in as ${key.userId}, once, within ten minutes.\n`)
 }
 
-/**
- * Prints all grants that have not expired, as a table: for whom, which client, and what it may access. Tokens are not
- * in it, as the store holds none: a refresh token is computed from its grant and from how often it was replaced.
- */
+/** Prints all grants that have not expired, as a table. Their tokens are not in it, as the store holds none. */
 export async function listGrantsCommand(place: Place, { stdout, stderr }: Terminal): Promise<void> {
   const { store } = await openExistingDataFolder(place, stderr)
   const live = new Set(
@@ -59,9 +53,7 @@ export async function listGrantsCommand(place: Place, { stdout, stderr }: Termin
   stdout(table([grantHeading, ...rows]))
 }
 
-/**
- * Ends a grant with all its tokens: access tokens are refused by every replica from its next request on, and the
- * refresh token at its next use. The user may allow the same client again. Throws CommandError for an unknown id. */
+/** Ends a grant with all its tokens. The user may allow the client again. Throws CommandError for an unknown id. */
 export async function revokeGrantCommand(place: Place, { stdout, stderr }: Terminal, grantId: string): Promise<void> {
   const { store } = await openExistingDataFolder(place, stderr)
   const found = await endGrant(store, grantId, secondsOf(systemClock))

@@ -42,9 +42,8 @@ export async function revokeSigningKey(kid: string, place: Place, { stdout, stde
 }
 
 /**
- * Changes the keys as `how` returns them; undefined leaves them alone. Resolves with the active key and a table of all
- * after that. The time is the store's, so that all machines agree on when a key may be replaced.
- * `how` may run more than once, if another process changes them too.
+ * Changes the keys as `how` returns them; undefined leaves them alone. `how` may run more than once, if another process
+ * changes them too. The time is the store's, so that all machines agree on when a key may be replaced.
  */
 async function change(
   place: Place,

@@ -2,10 +2,7 @@
 
 import { oneLine } from '../ops/escape-control.ts'
 
-/**
- * Aligns rows in columns; the first row is the heading. Control characters in cells are escaped, so every row is one
- * line, and characters that nobody sees, so that no two names look alike for them.
- */
+/** Aligns rows in columns. Invisible characters are escaped: each row is one line, and no two names look alike. */
 export function table(cells: readonly (readonly string[])[]): string {
   const rows = cells.map((row) => row.map(oneLine))
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []

@@ -6,10 +6,7 @@ import { within } from '../within.ts'
 /** Results go to stdout, everything about the work to stderr. */
 export type Terminal = Pick<StandardOutput, 'stdout' | 'stderr' | 'isStdoutClosed'>
 
-/**
- * A pipe takes 64 kB at a time; the rest is in a buffer, which is lost if the process exits. Control characters are
- * escaped, since names, files and arguments may contain them.
- */
+/** A pipe takes 64 kB at a time, and an exit loses the rest. Control characters in names and arguments are escaped. */
 export class StandardOutput {
   /** The last write to each stream. Writes complete in order, so the others are then complete too. */
   readonly #last: Record<'stdout' | 'stderr', Promise<Error | undefined>> = {

@@ -1,8 +1,7 @@
 /**
- * `postern token explain`: prints a token's blocks in words, and what each says about one described request.
- *
- * It explains with the code that the server explains with, so it cannot disagree. It cannot know what only a server
- * knows: whether the connection exists, and whether the user may still access the namespace.
+ * `postern token explain`: prints a token's blocks in words, and what each says about one described request, with the
+ * code that the server explains with. It cannot know what only a server knows: whether the connection exists, and
+ * whether the user may still access the namespace.
  */
 
 import { existsSync } from 'node:fs'
@@ -46,10 +45,7 @@ export const notToken = 'this is not a service token of postern: give the whole 
 
 const needsServer = 'needs a running postern: add --url with its base URL'
 
-/**
- * Resolves with 1 if the token, or a described request, is refused. Throws CommandError: for no token, and 2 for wrong
- * usage.
- */
+/** Resolves with 1 if the token, or a described request, is refused. Throws CommandError; 2 for wrong usage. */
 export async function explainToken(
   flags: ExplainFlags,
   { stdout, stderr }: Terminal,

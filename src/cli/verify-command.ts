@@ -23,10 +23,7 @@ interface Flags extends Place {
   readonly isRestored?: boolean
 }
 
-/**
- * Checks the store in a child process and reports how it ended: LMDB trusts its file, and damage to the file's own
- * structure crashes the process. Throws CommandError with the problems.
- */
+/** Checks the store in a child process: LMDB trusts its file, and damage there crashes it. Throws CommandError. */
 export async function verify(flags: Flags, terminal: Terminal): Promise<void> {
   // A database checks its own structure.
   if (flags.store !== undefined && flags.store !== '') return verifyDatabase(flags, terminal)

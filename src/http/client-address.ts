@@ -50,10 +50,7 @@ export function clientAddress(
   return first === second ? first : asBucket(from)
 }
 
-/**
- * The network of the provider of an address as `clientAddress` gives it: /24 for IPv4; /32 for IPv6, of which one
- * provider has all and may use each /48.
- */
+/** The network of the provider of a client's address: /24 for IPv4; /32 for IPv6, of which it may use each /48. */
 export function providerOf(clientAddress: string): string {
   const address = parseAddress(clientAddress.replace(/\/64$/, ''))
   if (address === undefined) return clientAddress

@@ -41,10 +41,7 @@ export function createGuard({ host, baseUrl, corsOrigins, localAddresses, isPubl
   }
 
   return {
-    /**
-     * The CORS headers for the response; undefined for a request without `Origin`. `url`: of the request. Throws
-     * `forbidden`, with a message that names the flag to use.
-     */
+    /** The CORS headers; undefined without `Origin`. `url`: that of the request. Throws `forbidden`, with the flag. */
     check(headers: Headers, url = ''): Record<string, string> | undefined {
       const hostHeader = headers.get('host') ?? ''
       if (!passed.has(hostHeader)) {

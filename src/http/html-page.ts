@@ -1,7 +1,4 @@
-/**
- * The pages on which people sign in and consent: HTML and one style sheet. No script, nothing loaded, never framed,
- * never cached (contract, 12.3).
- */
+/** Pages on which people sign in and consent. No script, nothing loaded, never framed or cached (contract, 12.3). */
 
 import { Html, html } from './html.ts'
 import { brand, look, sourceOf } from './look.ts'

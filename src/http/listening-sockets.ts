@@ -1,7 +1,4 @@
-/**
- * The listening sockets of this process, as the system has them. The runtime has no setting for what is done with them
- * here, so the system is called.
- */
+/** The listening sockets of this process. The runtime has no setting for what is done here, so the system is called. */
 
 import { dlopen, ptr } from 'bun:ffi'
 import { readdirSync } from 'node:fs'

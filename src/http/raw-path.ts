@@ -51,10 +51,7 @@ export function withRawPath(answer: Handler): Handler {
   }
 }
 
-/**
- * `.` and `..` would be normalized even if encoded, so they are replaced by a backslash, which is not a valid name
- * either; and so is a part that is too long for one.
- */
+/** `.` and `..` are normalized even if encoded: a backslash, which is no name, replaces them, and what is too long. */
 function encodeSegment(part: string): string {
   const most = part.includes('\\') ? backslashPartCharsMax : partCharsMax
   return encodeURIComponent(part === '.' || part === '..' || part.length > most ? '\\' : part)

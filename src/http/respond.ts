@@ -86,10 +86,7 @@ export function wholeResponse(
   return new Response(onRead === undefined ? whole : streamInPieces(bytes as Uint8Array, onRead), { status, headers })
 }
 
-/**
- * Bytes as a stream of pieces, each produced when the client is ready for it. `onEnd` is called once: when all pieces
- * were taken, or the client has disconnected.
- */
+/** Bytes in pieces, each when the client is ready. `onEnd` is called once: at the end, or if the client has left. */
 export function streamInPieces(bytes: Uint8Array, onEnd: () => void): ReadableStream<Uint8Array> {
   let at = 0
   let hasEnded = false

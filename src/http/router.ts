@@ -1,7 +1,4 @@
-/**
- * Registers the table of operations with the framework. The only file that imports Elysia and its bearer plugin, and
- * the place where their unwanted defaults are switched off.
- */
+/** Registers the operations with the framework, which no other file imports, and switches its defaults off. */
 
 import { bearer } from '@elysiajs/bearer'
 import { Elysia } from 'elysia'

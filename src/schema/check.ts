@@ -5,10 +5,7 @@ import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { type ValueError, type ValueErrorIterator, ValueErrorType } from '@sinclair/typebox/value'
 import { didYouMean } from './near-name.ts'
 
-/**
- * Errors of one variant that are compared to find the intended variant; an array of twenty thousand bad items has one
- * for each. Past it: the others are ignored.
- */
+/** Errors of a variant that are compared to find the intended one; a list may have thousands. Past it: ignored. */
 const unionErrorsReadMax = 50
 
 /** `place`: such as `policy[0].ttl`, or '' for the value itself. `message` continues the sentence that it begins. */

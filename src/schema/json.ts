@@ -11,10 +11,7 @@ import { stringCharactersPerLook, stringEnd, unescaped } from './json-strings.ts
 import { drained, valuesPerStep } from './steps.ts'
 import { TextHashes } from './text-hashes.ts'
 
-/**
- * Cost of parsing one character of JSON, an upper estimate; a megabyte takes ten milliseconds, and fifty if it is
- * nothing but values. Past it: as for `sliceCost`.
- */
+/** Cost of parsing a character, at most: 10 ms for a megabyte, 50 if it is all values. Past it: as for `sliceCost`. */
 const jsonCharacterCost = 1.2
 /** Bytes that take microseconds. Past it: they wait for a turn of their owner. */
 const parsedAtOnceMax = 1024
@@ -277,10 +274,7 @@ interface Scanning extends Pick<JsonBounds, 'depthMax' | 'allowsHalves'> {
   readonly numbers: Numbers | 'kept'
 }
 
-/**
- * Walks a text that JSON.parse() accepted, so only strings, brackets and, depending on `numbers`, numbers matter.
- * Appends the places of numbers to be marked to `inexact`.
- */
+/** Walks a text that JSON.parse() accepted. Appends the places of numbers that are to be replaced to `inexact`. */
 function* scanning(
   text: string,
   { depthMax, numbers, allowsHalves }: Scanning,

@@ -47,10 +47,7 @@ const programOf = (pattern: string): Program => compile(pattern).program.re2().p
 /** `none`: no text of up to 1,024 characters; undefined: the search stopped before it could know. */
 export type FoundText = { readonly text: string } | 'none' | undefined
 
-/**
- * A text that each pattern of `all` matches and none of `none` does, in steps: yields the cost of each step before it,
- * in the unit of `sliceCost`. Throws for an invalid pattern.
- */
+/** A text that each pattern of `all` matches and none of `none` does, in steps. Throws for an invalid pattern. */
 export function* findingText(all: readonly string[], none: readonly string[] = []): Generator<number, FoundText> {
   const programs: Program[] = []
   for (const pattern of [...all, ...none]) {

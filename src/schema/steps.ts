@@ -3,10 +3,7 @@
  * loop answers others between them (`fairness/turns.ts`).
  */
 
-/**
- * Values that are looked at, hashed or written in one step: three milliseconds before the runtime has compiled the
- * loop, and a tenth of that after it. Past it: the next step.
- */
+/** Values handled in one step: 3 ms before the runtime has compiled the loop, then a tenth. Past it: the next step. */
 export const valuesPerStep = 2000
 
 /** Runs all steps without a pause. */

@@ -1,7 +1,4 @@
-/**
- * URLs that others wrote. The runtime takes a time that is quadratic in the length of a host that is not ASCII, or is
- * percent-encoded: nine milliseconds for 2,600 combining marks.
- */
+/** URLs of others. The runtime takes quadratic time for a host beyond ASCII: 9 ms for 2,600 combining marks. */
 
 /** Ours: characters of the host and port of a URL that somebody else wrote; a DNS name has at most 253. Past it: postern does not accept the text as a URL. */
 export const hostCharsMax = 300

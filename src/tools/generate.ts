@@ -26,10 +26,7 @@ export function openApi(): string {
   return `${JSON.stringify(openApiDocument('http://localhost:8787'), null, 2)}\n`
 }
 
-/**
- * The bounds as tables, from their comments: those of limits.ts by its headings, then those that stand in the one file
- * that has them. Throws Error for a comment without "Past it".
- */
+/** The bounds as tables, from their comments: first those of limits.ts. Throws Error for one without "Past it". */
 function limitsTable(): string {
   const source = resolve(import.meta.dir, '..')
   const [, ...parts] = readFileSync(join(source, 'limits.ts'), 'utf8').split(/^\/\/ /m)

@@ -1,7 +1,4 @@
-/**
- * npm packages, in the way of esbuild and biome: a small one with the command, and one with the executable for each
- * target, of which npm installs the one that fits. No install script runs.
- */
+/** npm packages: a small one with the command, and one with the executable for each target, as those of esbuild. */
 
 import { chmodSync, cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'

@@ -77,10 +77,7 @@ export function queryOf(parameters: Readonly<Record<string, string | undefined>>
   return query.size === 0 ? '' : `?${query}`
 }
 
-/**
- * `key`: instead of the one that is kept. `timeoutMs`: for a request with its whole answer. Throws CommandError if no
- * platform is set, or no key for it is known.
- */
+/** `key`: instead of the kept one. `timeoutMs`: for a whole answer. Throws CommandError without a URL, or its key. */
 export function openClient(
   { url: given, namespace }: ClientFlags,
   environment: Environment,

@@ -32,10 +32,7 @@ const states: Readonly<Record<string, string>> = {
 
 const Server = Type.Object({ connections: Type.Array(Type.Object({ deploymentUrl: OptionalText })) })
 
-/**
- * Whether the connection exists. Throws CommandError where it leads elsewhere: a write leaves its server and mock as
- * they are, and would seem to have done what was asked.
- */
+/** Whether the connection exists. Throws CommandError if it has another server or mock, which no write changes. */
 async function existsWithServer(
   { request }: Pick<CommandContext<ConnectionFlags>, 'request'>,
   { namespace, id }: { readonly namespace: string; readonly id: string },

@@ -38,9 +38,8 @@ export function remoteCommands(context: Context) {
 export type RemoteCommands = ReturnType<typeof remoteCommands>
 
 /**
- * Runs a command that was made for the server's machine over HTTP too. `--data` and `--store` choose the first, `--url`
- * and a login the second; without any, it is the default data folder. Both are loaded when they are needed; a number
- * that one resolves with is the exit code.
+ * Runs a command that was made for the server's machine over HTTP too: `--data` and `--store` choose the first, `--url`
+ * and a login the second; without any, it is the default data folder. A number that it resolves with is the exit code.
  */
 export function either<Name extends string, Flags>(
   command: Command,
@@ -129,9 +128,7 @@ class RemoteCommand extends Command {
   }
 }
 
-/**
- * The context that a command runs in. `key`: instead of the one that is kept. Throws CommandError as `openClient` does.
- */
+/** The context of a command. `key`: instead of the kept one. Throws CommandError as `openClient` does. */
 export function contextOf<Flags>(flags: ClientFlags & Flags, { stdout, stderr }: Terminal, key?: string) {
   const isJson = flags.json === true
   return {

@@ -1,7 +1,4 @@
-/**
- * The documents of `docs/`, and the README of the repository, embedded in the executable so that they are available
- * without a network. Imported on the first request for one.
- */
+/** The documents of `docs/` and the README, embedded in the executable. Imported at the first request for one. */
 
 import { createHeadingIds } from './document-page.ts'
 import type { PageList } from './frame.ts'

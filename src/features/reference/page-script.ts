@@ -1,7 +1,4 @@
-/**
- * The script of the pages under `/docs`: a button that copies a command, and a search over all pages, whose index comes
- * from this platform. Without it the pages have neither, and lack nothing else.
- */
+/** The script of the pages under `/docs`, which lack nothing else without it: a copy button, and a search. */
 
 export const script = `
 const make = (name, more) => Object.assign(document.createElement(name), more)

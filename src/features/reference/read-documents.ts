@@ -5,10 +5,7 @@ import { basename, extname, resolve } from 'node:path'
 
 const root = resolve(import.meta.dir, '../../..')
 
-/**
- * Markdown by the name of the file in `docs/` without `.md`, in the order of the names; and the README of the
- * repository as `start`, whose links are those of a file in `docs/`.
- */
+/** Markdown by the name of its file in `docs/`, sorted; and the README as `start`, with links as those of `docs/`. */
 export function readDocuments(): Record<string, string> {
   const folder = `${root}/docs`
   const names = readdirSync(folder).filter((name) => name.endsWith('.md'))

@@ -17,10 +17,7 @@ const cached = { 'cache-control': 'public, max-age=300' }
 export function referenceHandlers(baseUrl: string): ReferenceHandlers {
   // A proxy may publish the platform under a path, and strip that path from requests; links must contain it.
   const basePath = new URL(baseUrl).pathname.replace(/\/$/, '')
-  /**
-   * Pages by path, made at the first request: most processes never need them, and a stranger may ask for one again and
-   * again. As Blobs, because a Response does not copy them.
-   */
+  /** Pages by path, made at their first request, as most processes need none. Blobs, which a Response does not copy. */
   const made = new Map<string, Blob>()
   function kept(path: string, make: () => string | Buffer<ArrayBuffer>): Blob {
     const page = made.get(path) ?? new Blob([make()])
