@@ -4,11 +4,11 @@
  * Runs one update at a time. A call needs one that begins after it; all calls that wait for it share it, so they must
  * give the same. Rejects with what that update throws.
  */
-export function oneAtATime<Given extends unknown[]>(
-  update: (...given: Given) => Promise<void>,
-): (...given: Given) => Promise<void> {
-  let last = Promise.resolve()
-  let next: Promise<void> | undefined
+export function oneAtATime<Given extends unknown[], Result>(
+  update: (...given: Given) => Promise<Result>,
+): (...given: Given) => Promise<Result> {
+  let last: Promise<unknown> = Promise.resolve()
+  let next: Promise<Result> | undefined
   return (...given) => {
     next ??= last.then(() => {
       next = undefined

@@ -42,19 +42,17 @@ export async function verifyAudit(
   for (const path of paths) await readLog(path, verifier)
   const { logs, problems, truncatedLines } = verifier.report()
   const named = paths.join(', ')
-  if (hash !== undefined && !logs.some(({ hasHash }) => hasHash)) {
+  if (hash !== undefined && !logs.some(({ hasHash }) => hasHash))
     throw new CommandError(
       `${named} has no entry with the hash ${hash}: the log was truncated or rewritten, or an older file has it and must be named too`,
     )
-  }
   for (const place of truncatedLines) stderr(truncatedText(place))
   const openEnds = logs.flatMap(({ openEnd, hasHash }) => (openEnd === undefined ? [] : [{ openEnd, hasHash }]))
   const unvouched = openEnds.filter(({ hasHash }) => !hasHash).map(({ openEnd }) => `${openEnd}: ${openEndText}`)
   const bad = [...problems, ...unvouched]
   // Not a single valid line: the wrong file, and not a damaged log.
-  if (bad.length > 0 && logs.length === 0) {
+  if (bad.length > 0 && logs.length === 0)
     throw new CommandError(`${named} is not an audit log: no line is a valid entry`)
-  }
   if (bad.length > problemsShownMax)
     bad.splice(problemsShownMax, bad.length, `and ${bad.length - problemsShownMax} more`)
   if (bad.length > 0) throw new CommandError(bad.join('\n'))

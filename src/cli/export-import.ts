@@ -28,9 +28,8 @@ import type { Terminal } from './terminal.ts'
 
 /** Exports all records to a new file, or to stdout if `file` is undefined. Throws CommandError and StoreError. */
 export async function exportCommand(file: string | undefined, place: Place, terminal: Terminal): Promise<void> {
-  if (file !== undefined && existsSync(file)) {
+  if (file !== undefined && existsSync(file))
     throw new CommandError(`${file} already exists: choose another name (nothing was overwritten)`)
-  }
   const { data } = place
   const { store, database, secrets } = await openExistingDataFolder(place, terminal.stderr)
   const scan = database === undefined ? scanStore(join(data, 'store')) : scanDatabase(database)
@@ -66,12 +65,11 @@ export async function exportCommand(file: string | undefined, place: Place, term
   // Two lines are not records: the head and the end.
   const records = lines - 2
   await auditCommand(data, 'data.exported', { records })
-  if (gone.length > 0) {
+  if (gone.length > 0)
     terminal.stderr(
       `the export has connections of ${gone.map(oneLine).join(', ')}, but not the namespace: create it before you import, ` +
         'or delete their lines from the export\n',
     )
-  }
   if (file !== undefined) terminal.stdout(`wrote ${countText(records, 'record')} to ${file}\n`)
 }
 

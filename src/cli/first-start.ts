@@ -70,12 +70,11 @@ export async function storedBaseUrl(store: Pick<Store, 'get'>): Promise<string |
 export async function recordBaseUrl(store: Store, url: string, log: Log): Promise<void> {
   const before = await storedBaseUrl(store)
   if (before === url) return
-  if (before !== undefined) {
+  if (before !== undefined)
     log.warn(
       'the base URL has changed since the last start, so earlier tokens are refused: mint new ones, or start with the former one',
       { before, now: url },
     )
-  }
   try {
     await store.commit({ puts: [{ key: keyOf('baseUrl'), value: Buffer.from(url) }] })
   } catch (error) {

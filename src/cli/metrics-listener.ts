@@ -5,6 +5,7 @@ import { asPlatformError, errorResponse } from '../http/error-response.ts'
 import { createGuard, type GuardOptions } from '../http/guard.ts'
 import { endUnreadChunks } from '../http/respond.ts'
 import { nextTurn } from '../next-turn.ts'
+import { oneAtATime } from '../one-at-a-time.ts'
 import type { PageCache } from '../ops/metrics.ts'
 import { requireFreeSpace } from '../storage/free-space.ts'
 import type { Store } from '../storage/store.ts'
@@ -43,14 +44,7 @@ export async function serveMetrics(
     }
   }
   /** One text for all that ask in one pass of the event loop: it takes milliseconds, for which everybody waits. */
-  let next: Promise<string> | undefined
-  const text = () => {
-    next ??= nextTurn().then(() => {
-      next = undefined
-      return metrics.text()
-    })
-    return next
-  }
+  const text = oneAtATime(() => nextTurn().then(metrics.text))
   const guarded = (answer: () => Promise<Response> | Response) => async (request: Request) => {
     // The runtime closes a connection on which more was sent ahead while a request waits (`fairness/passes.ts`).
     await nextTurn()

@@ -135,11 +135,8 @@ function addServeCommands(postern: Command, { terminal, exit }: Context): void {
     .addHelpText('after', serveHelp)
     .action(async (flags: ServeFlags & { data: string; check?: boolean }) => {
       const config = readServeConfig(flags, process.env)
-      if (flags.check === true) {
-        return (await import('./fixture-loader.ts')).checkServe(config, terminal)
-      }
-      const { serve: run } = await import('./serve.ts')
-      await run(config, flags.data, terminal)
+      if (flags.check === true) return (await import('./fixture-loader.ts')).checkServe(config, terminal)
+      await (await import('./serve.ts')).serve(config, flags.data, terminal)
     })
 
   const devWords = 'start a local server that keeps no data, with the sample or your own fixtures, reloaded on change'
@@ -147,8 +144,7 @@ function addServeCommands(postern: Command, { terminal, exit }: Context): void {
     .addHelpText('after', devHelp)
     .action(async (flags: ServeFlags) => {
       const config = readServeConfig(flags, process.env)
-      const { dev } = await import('./dev.ts')
-      await dev(config, terminal)
+      await (await import('./dev.ts')).dev(config, terminal)
     })
 
   askingOne(

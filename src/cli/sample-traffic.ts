@@ -5,6 +5,7 @@
 
 import { setTimeout } from 'node:timers/promises'
 import type { Fixtures } from '../maintenance/seed/read-fixtures.ts'
+import type { ApiKeyList, ApiKeyMade, Me } from '../model/organization.ts'
 import type { Log } from '../ops/log.ts'
 import { greetedKey } from './greeting.ts'
 
@@ -13,11 +14,6 @@ const keyName = 'sample traffic'
 const pauseMs = 1000
 /** One call of so many is made with a token that allows another tool alone, and refused. */
 const refusedEvery = 5
-
-interface OwnKey {
-  readonly id: string
-  readonly name: string | null
-}
 
 interface SampleCall {
   readonly path: string
@@ -42,26 +38,22 @@ export function startSampleTraffic(url: string, fixtures: Fixtures, log: Log): (
 
   async function ask<T>(credential: string, method: string, path: string, body?: unknown): Promise<T> {
     const headers = { authorization: `Bearer ${credential}`, 'content-type': 'application/json' }
-    const response = await fetch(`${url}${path}`, {
-      method,
-      headers,
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    })
+    const response = await fetch(`${url}${path}`, { method, headers, body: JSON.stringify(body) })
     // Refusals are part of the traffic, too.
     return response.json() as Promise<T>
   }
 
   async function removeKeys(): Promise<void> {
-    const { apiKeys } = await ask<{ apiKeys: OwnKey[] }>(key, 'GET', '/me/api-keys')
+    const { apiKeys } = await ask<ApiKeyList>(key, 'GET', '/me/api-keys')
     for (const { id, name } of apiKeys) if (name === keyName) await ask(key, 'DELETE', `/me/api-keys/${id}`)
   }
 
   async function run(): Promise<void> {
-    const me = await ask<{ namespaces: { name: string }[] }>(key, 'GET', '/me')
-    const calls = callsIn(fixtures, new Set(me.namespaces.map(({ name }) => name)))
+    const { namespaces } = await ask<Me>(key, 'GET', '/me')
+    const calls = callsIn(fixtures, new Set(namespaces.map(({ name }) => name)))
     // One that a killed server left behind.
     await removeKeys()
-    const { key: ownKey } = await ask<{ key: string }>(key, 'POST', '/me/api-keys', { name: keyName })
+    const { key: ownKey } = await ask<ApiKeyMade>(key, 'POST', '/me/api-keys', { name: keyName })
     log.info('sample traffic started', { calls: calls.length })
     for (let made = 0; !end.signal.aborted && calls.length > 0; made += 1) {
       const { path, args } = calls[made % calls.length] as SampleCall

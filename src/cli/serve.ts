@@ -133,9 +133,8 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   // Last, so that a failed start has not created a key that was never shown.
   const operatorKey = await firstStart(folder, config.operatorKey, log)
   await recordBaseUrl(store, url, log)
-  if (config.baseUrl === undefined && isWildcard(config.host)) {
+  if (config.baseUrl === undefined && isWildcard(config.host))
     log.warn('tokens name an issuer that clients cannot reach: set --base-url', { issuer: url })
-  }
   cleanup.defer(repeatSweeps(store, app.continueDeletions, audit, log))
   if (database !== undefined) listener = listen({ ...config, port }, log)
   else if (metrics !== undefined) boundAgain(listener, log)

@@ -72,9 +72,7 @@ export async function storeStatus(place: Place, { stdout, stderr }: Terminal, se
 /** Makes the schema of a database, or upgrades it; replicas may be running. Throws CommandError, StoreError. */
 export async function migrateStore(place: Place, { stdout }: Terminal): Promise<void> {
   const database = databaseOf(place)
-  if (database === undefined) {
-    throw new CommandError('only a database is migrated: name it with --store', 2)
-  }
+  if (database === undefined) throw new CommandError('only a database is migrated: name it with --store', 2)
   const store = await openForSchema(database, 'postern store migrate')
   await store.close()
   makeFolder(place.data)
@@ -98,12 +96,11 @@ export async function copyStore(flags: CopyFlags, terminal: Terminal): Promise<v
   const [source, target] = [folderOf(from), folderOf(to)]
   if (source !== undefined) requireDataFolder(source)
   const secretFile = instanceSecretFile ?? (source && join(source, 'instance-secret'))
-  if (secretFile === undefined) {
+  if (secretFile === undefined)
     throw new CommandError(
       'the instance secret is not stored in the database: name its file with --instance-secret-file',
       2,
     )
-  }
   if (source !== undefined && instanceSecretFile !== undefined) requireSecretOf(source, instanceSecretFile)
   const audited = target ?? source ?? data
   // Before the copy: one that cannot be audited is not made.

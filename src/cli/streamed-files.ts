@@ -39,9 +39,8 @@ export async function withInputFile<T>(file: string, kind: Kind, work: (path: st
 
 /** Writes a backup to stdout, and its messages to stderr. Throws CommandError if stdout is a terminal. */
 export async function backUpToStdout(flags: { readonly data: string }, { stderr }: Terminal): Promise<void> {
-  if (isatty(1)) {
+  if (isatty(1))
     throw new CommandError('a backup is not text for a terminal: send it elsewhere, as in `postern backup - > FILE`', 2)
-  }
   using folder = temporaryFolder('postern-stream-')
   const path = join(folder.path, 'file')
   let said = ''

@@ -15,9 +15,7 @@ import type { Terminal } from './terminal.ts'
 export async function revokeTokenCommand(place: Place, { stdout, stderr }: Terminal, named: string): Promise<void> {
   const token = readToken(named)
   const claims = unverifiedClaims(token)
-  if (claims === undefined && !tokenIdShape.test(token)) {
-    throw new CommandError(noToken, 2)
-  }
+  if (claims === undefined && !tokenIdShape.test(token)) throw new CommandError(noToken, 2)
   const { data } = place
   await using folder = await openExistingDataFolder(place, stderr)
   const { store, secrets } = folder

@@ -44,9 +44,8 @@ export async function verify(flags: Flags, terminal: Terminal): Promise<void> {
     child.exited,
   ])
   // Commands exit with 0, 1 or 2. Anything else is a crash.
-  if (code > 2 || child.signalCode !== null) {
+  if (code > 2 || child.signalCode !== null)
     throw new CommandError(`${join(flags.data, 'store', 'data.mdb')} has a damaged structure: restore a backup`)
-  }
   if (code !== 0) throw new CommandError(stderr.trimEnd(), code === 2 ? 2 : 1)
   terminal.stderr(stderr)
   terminal.stdout(stdout)
@@ -105,9 +104,8 @@ async function verifyRecords(flags: Flags, terminal: Terminal, sealingKey: Buffe
       problems.length > 0 ? 'restore a backup, or write these records again' : 'run `postern verify --repair`'
     throw new CommandError(shown(damaged.length > 0 ? 'restore a backup' : invalid))
   }
-  if (indexProblems.length === 0) {
+  if (indexProblems.length === 0)
     terminal.stdout(
       `${countText(findings.records, 'record')} and ${countText(findings.indexEntries, 'index entry', 'index entries')}, all correct\n`,
     )
-  }
 }

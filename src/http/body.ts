@@ -37,9 +37,8 @@ export const ordinaryBody: BodyBounds = {
 export async function readJsonBody(request: Request, bounds: BodyBounds = ordinaryBody): Promise<unknown> {
   const bytes = await readBytes(request, bounds.tooLarge)
   if (bytes.length === 0) return undefined
-  if (!isJson(request.headers.get('content-type'))) {
+  if (!isJson(request.headers.get('content-type')))
     throw invalidRequest('content-type: must be application/json for a request with a body')
-  }
   const read = await parseJson(request, bytes, bounds)
   if ('problem' in read) throw invalidRequest(bodyProblemText(read.problem))
   return read.value

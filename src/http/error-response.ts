@@ -135,9 +135,8 @@ export function rpcErrorBody(code: number, message: string, id: RpcId, data?: un
 /** 503 for a failing store. Undefined for a damaged record, which is permanent: that is a 500. */
 export function unavailableError(thrown: unknown): PlatformError | undefined {
   if (!(thrown instanceof StoreError) || thrown.kind === 'damaged') return undefined
-  if (thrown.kind !== 'indeterminate') {
+  if (thrown.kind !== 'indeterminate')
     return new PlatformError('unavailable', 'The store is unavailable right now', { cause: thrown })
-  }
   const message = 'It is not known whether this was written: read before you repeat it'
   return new PlatformError('outcome_unknown', message, { cause: thrown })
 }

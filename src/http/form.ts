@@ -22,9 +22,8 @@ export async function readForm(request: Request): Promise<Form> {
   const bytes = await readBytes(request, (bytesMax) =>
     invalidRequest(`the form is too large: at most ${bytesMax} bytes are read`),
   )
-  if (mediaType(request.headers.get('content-type')) !== 'application/x-www-form-urlencoded') {
+  if (mediaType(request.headers.get('content-type')) !== 'application/x-www-form-urlencoded')
     throw invalidRequest('content-type: must be application/x-www-form-urlencoded')
-  }
   // A byte that is none takes as long as nine others.
   if (!isUtf8(bytes)) throw invalidRequest('the form is not percent-encoded UTF-8')
   const text = Buffer.from(bytes).toString()

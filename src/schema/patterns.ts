@@ -97,9 +97,8 @@ function problemOfNext(pattern: string, sum: Sum): string | undefined {
   } catch (error) {
     return `is not an RE2 pattern: ${error instanceof Error ? error.message : 'it does not compile'}`
   }
-  if (sum.programSize > limits.policyProgramSizeMax) {
+  if (sum.programSize > limits.policyProgramSizeMax)
     return `is one pattern too many: those of a policy may have ${limits.policyProgramSizeMax} instructions together, so shorten their repetitions or use fewer`
-  }
   return undefined
 }
 

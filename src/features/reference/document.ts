@@ -224,9 +224,8 @@ function describeOperation(operationId: string, operation: Operation, words: Wor
     }),
   }
   const errors = open === true || bySession === true ? { ...words.errors } : { ...commonErrors, ...words.errors }
-  for (const [status, text] of Object.entries(errors)) {
+  for (const [status, text] of Object.entries(errors))
     responses[status] = { description: text, content: json(errorSchemaOf(operation)) }
-  }
   const parameters = [...parametersIn(operation.path), ...(words.parameters ?? [])]
   return {
     operationId,

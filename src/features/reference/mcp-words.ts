@@ -60,6 +60,14 @@ const endpointParameters = [
   query('tools', '`search`: lists four tools that find and call the others', { type: 'string', enum: ['search'] }),
 ]
 
+/** One message to an endpoint. */
+const message = {
+  body: RpcMessage,
+  example: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+  answer: RpcAnswer,
+  accepted: { description: 'A notification or a response was accepted' },
+}
+
 const endpointErrors = {
   400: 'The body is not a JSON-RPC message, the headers contradict it, or the caller sees more than 100 connections',
   403: 'The token does not allow this; the message names the rule',
@@ -105,30 +113,21 @@ export const mcpWords: Readonly<Partial<Record<OperationId, Words>>> = {
     description:
       'One MCP server with the tools, prompts and resources of all connections that the caller sees, as `ID__NAME`. `names=64` allows longer names, and `status=tool` adds a tool that says which connections are missing. postern checks every message as if it had been sent to the connection itself.',
     parameters: endpointParameters,
-    body: RpcMessage,
-    example: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
-    answer: RpcAnswer,
-    accepted: { description: 'A notification or a response was accepted' },
+    ...message,
     errors: endpointErrors,
   },
   callView: {
     summary: 'Speak MCP through a view of a namespace',
     description: 'As the endpoint of the namespace, for what the view selects.',
     parameters: endpointParameters,
-    body: RpcMessage,
-    example: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
-    answer: RpcAnswer,
-    accepted: { description: 'A notification or a response was accepted' },
+    ...message,
     errors: { ...endpointErrors, 404: 'There is no such namespace or view, or it is hidden from the caller' },
   },
   callMcp: {
     summary: 'Speak MCP through a connection',
     description:
       'Send one JSON-RPC message over streamable HTTP, in an MCP revision that begins with `initialize`, or in 2026-07-28. The answer is JSON or `text/event-stream`. postern checks every message against the token’s policy, including `rpcReqMatch`; `tools/list` shows only the tools that the token could call.',
-    body: RpcMessage,
-    example: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
-    answer: RpcAnswer,
-    accepted: { description: 'A notification or a response was accepted' },
+    ...message,
     errors: {
       400: 'The body is not a JSON-RPC message, or the headers contradict it',
       ...callErrors,
