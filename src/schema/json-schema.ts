@@ -73,10 +73,8 @@ function* reading(root: JsonSchema): Generator<number, ReadSchema> {
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     const { schema, place, level } = next
     if (level > levelsMax) throw new Error('its schemas are nested too deeply')
-    rulesOf.set(
-      schema,
-      [...rules].filter(([keyword]) => keyword in schema),
-    )
+    const own = [...rules].filter(([keyword]) => keyword in schema)
+    rulesOf.set(schema, own)
     if ('$id' in schema) throw new Error('it has an $id within: refer to $defs by #/$defs/NAME')
     for (const [keyword, given] of Object.entries(schema)) {
       const kind = keywordKinds.get(keyword)

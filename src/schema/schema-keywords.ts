@@ -67,6 +67,10 @@ const text: Kind = { words: 'a text', holds: isText }
 const count: Kind = { words: 'a whole number, at least 0', holds: isCount }
 const number: Kind = { words: 'a number', holds: isNumber }
 const flag: Kind = { words: 'true or false', holds: (value) => typeof value === 'boolean' }
+const type: Kind = {
+  words: `one of ${Object.keys(isOfType).join(', ')}, or a list of these, each once`,
+  holds: (value) => isType(value) || isTypes(value),
+}
 
 const kindOf = (kind: Kind, ...keywords: string[]) => keywords.map((keyword) => [keyword, kind] as const)
 
@@ -87,13 +91,7 @@ export const keywordKinds: ReadonlyMap<string, Kind> = new Map([
   ...kindOf(flag, 'uniqueItems', 'nullable'),
   ...kindOf({ words: 'a list', holds: Array.isArray }, 'enum'),
   ...kindOf({ words: 'a value', holds: () => true }, 'const'),
-  ...kindOf(
-    {
-      words: `one of ${Object.keys(isOfType).join(', ')}, or a list of these, each once`,
-      holds: (value) => isType(value) || isTypes(value),
-    },
-    'type',
-  ),
+  ...kindOf(type, 'type'),
 ])
 
 /** Characters of a name or text that are a part. */

@@ -4,12 +4,12 @@ import type { Asked, Evaluation, KeywordRule, Rule } from './evaluation.ts'
 import { isInFormat } from './formats.ts'
 import { isObject, isOfType, type JsonSchema, type Named, type Schema } from './schema-keywords.ts'
 
+const rule = <Given>(one: Rule<Given>) => one as KeywordRule
 /** Values of another type fit. */
 const only =
   <Value>(is: (value: unknown) => boolean) =>
-  <Given>(rule: Rule<Given, Value>): Rule<Given> =>
-  (by, given, value, asked) =>
-    !is(value) || rule(by, given, value as Value, asked)
+  <Given>(one: Rule<Given, Value>) =>
+    rule<Given>((by, given, value, asked) => !is(value) || one(by, given, value as Value, asked))
 const ofNumber = only<number>((value) => typeof value === 'number')
 const ofText = only<string>((value) => typeof value === 'string')
 const ofList = only<readonly unknown[]>(Array.isArray)
@@ -118,8 +118,6 @@ const isDeclared = (by: Evaluation, { properties = {}, patternProperties = {} }:
   Object.hasOwn(properties as object, name) ||
   namesIn(by, patternProperties as object).some((one) => by.matches(one, name))
 
-const rule = <Given>(one: Rule<Given>) => one as KeywordRule
-
 /** By keyword, in the order in which they are asked. `then` and `else` belong to `if`, and those without a rule to others. */
 export const rules: ReadonlyMap<string, KeywordRule> = new Map(
   Object.entries({
@@ -139,98 +137,78 @@ export const rules: ReadonlyMap<string, KeywordRule> = new Map(
       const isOne = given.some((one) => by.digestOf(one) === digest)
       return isOne || by.fail(at, () => `must be one of ${JSON.stringify(given)}`)
     }),
-    minimum: rule(bound('>=', (value, least) => value >= least)),
-    maximum: rule(bound('<=', (value, most) => value <= most)),
-    exclusiveMinimum: rule(bound('>', (value, least) => value > least)),
-    exclusiveMaximum: rule(bound('<', (value, most) => value < most)),
-    multipleOf: rule(bound('multiple of', isMultiple)),
-    minLength: rule(ofText(size(true, 'characters', charactersIn))),
-    maxLength: rule(ofText(size(false, 'characters', charactersIn))),
-    pattern: rule(
-      ofText<string>(
-        (by, pattern, text, { at }) => by.matches(pattern, text) || by.fail(at, `must match pattern "${pattern}"`),
-      ),
+    minimum: bound('>=', (value, least) => value >= least),
+    maximum: bound('<=', (value, most) => value <= most),
+    exclusiveMinimum: bound('>', (value, least) => value > least),
+    exclusiveMaximum: bound('<', (value, most) => value < most),
+    multipleOf: bound('multiple of', isMultiple),
+    minLength: ofText(size(true, 'characters', charactersIn)),
+    maxLength: ofText(size(false, 'characters', charactersIn)),
+    pattern: ofText<string>(
+      (by, pattern, text, { at }) => by.matches(pattern, text) || by.fail(at, `must match pattern "${pattern}"`),
     ),
     format: rule<string>(
       (by, format, value, { at }) =>
         isInFormat(format, value, (cost) => by.spendPattern(cost)) || by.fail(at, `must match format "${format}"`),
     ),
-    minItems: rule(ofList(size(true, 'items', itemsIn))),
-    maxItems: rule(ofList(size(false, 'items', itemsIn))),
-    uniqueItems: rule(
-      ofList<boolean>(
-        (by, isAsked, list, { at }) =>
-          !isAsked || areUnique(by, list) || by.fail(at, 'must not have the same item twice'),
-      ),
+    minItems: ofList(size(true, 'items', itemsIn)),
+    maxItems: ofList(size(false, 'items', itemsIn)),
+    uniqueItems: ofList<boolean>(
+      (by, isAsked, list, { at }) =>
+        !isAsked || areUnique(by, list) || by.fail(at, 'must not have the same item twice'),
     ),
-    prefixItems: rule(
-      ofList<Schema[]>((by, schemas, list, asked) =>
-        items(by, list.slice(0, schemas.length), asked, (index) => schemas[index]),
-      ),
+    prefixItems: ofList<Schema[]>((by, schemas, list, asked) =>
+      items(by, list.slice(0, schemas.length), asked, (index) => schemas[index]),
     ),
-    items: rule(
-      ofList<Schema>((by, schema, list, asked) => {
-        const from = prefixOf(asked.schema).length
-        if (schema === false) return list.length <= from || by.fail(asked.at, `must not have more than ${from} items`)
-        return items(by, list, asked, (index) => (index < from ? undefined : schema))
-      }),
-    ),
-    contains: rule(
-      ofList<Schema>(
-        (by, schema, list, { at, seen, schema: { minContains = 1, maxContains = Number.POSITIVE_INFINITY } }) => {
-          const [least, most] = [minContains as number, maxContains as number]
-          let found = 0
-          for (const [index, item] of list.entries()) {
-            if (!by.asks(schema, item, at)) continue
-            found += 1
-            seen?.items.add(index)
-            if (seen === undefined && found >= least && (found > most || most === Number.POSITIVE_INFINITY)) break
-          }
-          const range = most === Number.POSITIVE_INFINITY ? `at least ${least}` : `${least} to ${most}`
-          return (found >= least && found <= most) || by.fail(at, `must contain ${range} valid items`)
-        },
-      ),
-    ),
-    minProperties: rule(ofObject(size(true, 'properties', membersIn))),
-    maxProperties: rule(ofObject(size(false, 'properties', membersIn))),
-    required: rule(
-      ofObject<string[]>((by, names, object, { at }) => {
-        const missing = requires(by, names, object)
-        for (const name of missing) by.fail(at, `must have required property '${name}'`)
-        return missing.length === 0
-      }),
-    ),
-    dependentRequired: rule(dependents),
-    dependentSchemas: rule(dependents),
-    dependencies: rule(dependents),
-    propertyNames: rule(
-      ofObject<Schema>((by, schema, object, { at }) =>
-        namesIn(by, object).every((name) => by.check(schema, name, at) || by.fail(at, 'property name must be valid')),
-      ),
-    ),
-    properties: rule(
-      ofObject<Named>((by, schemas, object, asked) => {
-        let fits = true
-        for (const [name, schema] of Object.entries(schemas)) {
-          by.spend(memberSteps)
-          if (!Object.hasOwn(object, name)) continue
-          asked.seen?.names.add(name)
-          if (!by.check(schema, object[name], { up: asked.at, key: name })) fits = false
+    items: ofList<Schema>((by, schema, list, asked) => {
+      const from = prefixOf(asked.schema).length
+      if (schema === false) return list.length <= from || by.fail(asked.at, `must not have more than ${from} items`)
+      return items(by, list, asked, (index) => (index < from ? undefined : schema))
+    }),
+    contains: ofList<Schema>(
+      (by, schema, list, { at, seen, schema: { minContains = 1, maxContains = Number.POSITIVE_INFINITY } }) => {
+        const [least, most] = [minContains as number, maxContains as number]
+        let found = 0
+        for (const [index, item] of list.entries()) {
+          if (!by.asks(schema, item, at)) continue
+          found += 1
+          seen?.items.add(index)
+          if (seen === undefined && found >= least && (found > most || most === Number.POSITIVE_INFINITY)) break
         }
-        return fits
-      }),
+        const range = most === Number.POSITIVE_INFINITY ? `at least ${least}` : `${least} to ${most}`
+        return (found >= least && found <= most) || by.fail(at, `must contain ${range} valid items`)
+      },
     ),
-    patternProperties: rule(
-      ofObject<Named>((by, schemas, object, asked) =>
-        namesIn(by, schemas).every((pattern) =>
-          members(by, object, asked, (name) => (by.matches(pattern, name) ? schemas[pattern] : undefined)),
-        ),
+    minProperties: ofObject(size(true, 'properties', membersIn)),
+    maxProperties: ofObject(size(false, 'properties', membersIn)),
+    required: ofObject<string[]>((by, names, object, { at }) => {
+      const missing = requires(by, names, object)
+      for (const name of missing) by.fail(at, `must have required property '${name}'`)
+      return missing.length === 0
+    }),
+    dependentRequired: dependents,
+    dependentSchemas: dependents,
+    dependencies: dependents,
+    propertyNames: ofObject<Schema>((by, schema, object, { at }) =>
+      namesIn(by, object).every((name) => by.check(schema, name, at) || by.fail(at, 'property name must be valid')),
+    ),
+    properties: ofObject<Named>((by, schemas, object, asked) => {
+      let fits = true
+      for (const [name, schema] of Object.entries(schemas)) {
+        by.spend(memberSteps)
+        if (!Object.hasOwn(object, name)) continue
+        asked.seen?.names.add(name)
+        if (!by.check(schema, object[name], { up: asked.at, key: name })) fits = false
+      }
+      return fits
+    }),
+    patternProperties: ofObject<Named>((by, schemas, object, asked) =>
+      namesIn(by, schemas).every((pattern) =>
+        members(by, object, asked, (name) => (by.matches(pattern, name) ? schemas[pattern] : undefined)),
       ),
     ),
-    additionalProperties: rule(
-      ofObject<Schema>((by, schema, object, asked) =>
-        members(by, object, asked, (name) => (isDeclared(by, asked.schema, name) ? undefined : schema)),
-      ),
+    additionalProperties: ofObject<Schema>((by, schema, object, asked) =>
+      members(by, object, asked, (name) => (isDeclared(by, asked.schema, name) ? undefined : schema)),
     ),
     $ref: rule<string>((by, reference, value, { at, seen }) => by.check(by.target(reference), value, at, seen)),
     $dynamicRef: rule<string>((by, reference, value, { at, seen }) => by.check(by.target(reference), value, at, seen)),
@@ -255,22 +233,18 @@ export const rules: ReadonlyMap<string, KeywordRule> = new Map(
       )
     }),
     // Last: they ask what the others have evaluated.
-    unevaluatedItems: rule(
-      ofList<Schema>((by, schema, list, { at, seen }) =>
-        list.every((item, index) => {
-          by.spend(1)
-          if (seen?.items.has(index)) return true
-          seen?.items.add(index)
-          return by.check(schema, item, { up: at, key: index })
-        }),
-      ),
-    ),
-    unevaluatedProperties: rule(
-      ofObject<Schema>((by, schema, object, asked) => {
-        const known = new Set(asked.seen?.names)
-        by.spend(known.size)
-        return members(by, object, asked, (name) => (known.has(name) ? undefined : schema))
+    unevaluatedItems: ofList<Schema>((by, schema, list, { at, seen }) =>
+      list.every((item, index) => {
+        by.spend(1)
+        if (seen?.items.has(index)) return true
+        seen?.items.add(index)
+        return by.check(schema, item, { up: at, key: index })
       }),
     ),
+    unevaluatedProperties: ofObject<Schema>((by, schema, object, asked) => {
+      const known = new Set(asked.seen?.names)
+      by.spend(known.size)
+      return members(by, object, asked, (name) => (known.has(name) ? undefined : schema))
+    }),
   }),
 )
