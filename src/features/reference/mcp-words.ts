@@ -21,13 +21,8 @@ export const RpcFailure = openObject({ ...answered, error: rpcError })
 const McpTool = openObject({ name: Type.String() })
 const McpTools = closedObject({ tools: Type.Array(McpTool) })
 /** By connection: its tools, or why they are not listed. */
-const NamespaceTools = Type.Record(
-  Type.String(),
-  Type.Union([
-    McpTools,
-    Type.Object({ error: Type.String(), message: Type.String(), setupUrl: Type.Optional(Type.String()) }),
-  ]),
-)
+const unlisted = Type.Object({ error: Type.String(), message: Type.String(), setupUrl: OptionalText })
+const NamespaceTools = Type.Record(Type.String(), Type.Union([McpTools, unlisted]))
 const ToolResult = openObject({})
 const ToolArguments = openObject({})
 

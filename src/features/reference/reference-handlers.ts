@@ -51,10 +51,8 @@ export function referenceHandlers(baseUrl: string): ReferenceHandlers {
     },
     openApi(request) {
       refuseQuery(request.url)
-      return cachedResponse(
-        kept('/openapi.json', () => JSON.stringify(openApiDocument(baseUrl))),
-        json,
-      )
+      const document = kept('/openapi.json', () => JSON.stringify(openApiDocument(baseUrl)))
+      return cachedResponse(document, json)
     },
     async docs(request) {
       refuseQuery(request.url)
