@@ -35,6 +35,12 @@ const asItIs = (text: string) => text
 const setting = <T>(flags: string, description: string, preset: string | number, read: (text: string) => T) =>
   new Setting<T>(flags, description, read).default(String(preset))
 
+/** A bound that is a number, of which 0 is none. */
+const bound = (read: (text: string) => number) => (flag: string, description: string, preset: number) =>
+  setting(`${flag} <number>`, `${description}; 0 for no limit`, preset, read)
+const rate = bound(texts.readRate)
+const most = bound(texts.readMost)
+
 const optional = <T>(flags: string, description: string, read: (text: string) => T) =>
   new Setting<T | undefined>(flags, description, read)
 
@@ -93,47 +99,36 @@ const settings = {
   }),
   // Of one key, address or namespace. Rates are per second; 0 is none.
   ...under('Limits:', {
-    mintRate: setting(
-      '--mint-rate <number>',
-      'tokens per second that one API key may mint; 0 for no limit',
-      limits.mintsPerSecondDefault,
-      texts.readRate,
-    ),
-    failureRate: setting(
-      '--failure-rate <number>',
-      'invalid credentials per second from one address; 0 for no limit',
+    mintRate: rate('--mint-rate', 'tokens per second that one API key may mint', limits.mintsPerSecondDefault),
+    failureRate: rate(
+      '--failure-rate',
+      'invalid credentials per second from one address',
       limits.failuresPerSecondDefault,
-      texts.readRate,
     ),
-    writeRate: setting(
-      '--write-rate <number>',
-      'connections and other records per second that one API key may write or delete; 0 for no limit',
+    writeRate: rate(
+      '--write-rate',
+      'connections and other records per second that one API key may write or delete',
       limits.writesPerSecondDefault,
-      texts.readRate,
     ),
-    callRate: setting(
-      '--call-rate <number>',
-      'calls of tools per second that one API key and all its tokens may make together; 0 for no limit',
+    callRate: rate(
+      '--call-rate',
+      'calls of tools per second that one API key and all its tokens may make together',
       limits.callsPerSecondDefault,
-      texts.readRate,
     ),
-    namespaceConnections: setting(
-      '--namespace-connections <number>',
-      'connections that a namespace may hold; 0 for no limit',
+    namespaceConnections: most(
+      '--namespace-connections',
+      'connections that a namespace may hold',
       limits.namespaceConnectionsDefault,
-      texts.readMost,
     ),
-    namespacesPerUser: setting(
-      '--namespaces-per-user <number>',
-      'namespaces that a user may own before postern refuses to create another; 0 for no limit',
+    namespacesPerUser: most(
+      '--namespaces-per-user',
+      'namespaces that a user may own before postern refuses to create another',
       limits.namespacesPerUserDefault,
-      texts.readMost,
     ),
-    namespaceBytes: setting(
-      '--namespace-bytes <number>',
-      'bytes of connections and servers that a namespace may hold; 0 for no limit',
+    namespaceBytes: most(
+      '--namespace-bytes',
+      'bytes of connections and servers that a namespace may hold',
       limits.namespaceBytesDefault,
-      texts.readMost,
     ),
   }),
   // Private addresses are closed unless they are listed.

@@ -6,11 +6,8 @@ import { type Context, onData } from './options.ts'
 
 /** On the server's machine it reads the data folder; over HTTP the server explains. */
 export function addExplainCommand(token: Command, context: Context): void {
-  const explain = onData(
-    token,
-    'explain',
-    'say which constraint of a token allows or refuses the request that the flags describe',
-  )
+  const words = 'say which constraint of a token allows or refuses the request that the flags describe'
+  const explain = onData(token, 'explain', words)
     .argument('[token]', 'the token; - reads it from stdin, hidden from other users (default: the credential you use)')
     .option('--policy <file>', 'explain this policy instead, as if you minted with it; - for stdin')
     .option(

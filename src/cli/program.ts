@@ -147,15 +147,12 @@ function addServeCommands(postern: Command, { terminal, exit }: Context): void {
       await (await import('./dev.ts')).dev(config, terminal)
     })
 
-  askingOne(
-    postern.command('health').description('ask whether postern answers; exit with code 1 if it does not'),
-  ).action(async (url: string | undefined, flags) =>
+  const health = postern.command('health').description('ask whether postern answers; exit with code 1 if it does not')
+  askingOne(health).action(async (url: string | undefined, flags) =>
     (await import('./health-command.ts')).askHealth(url, flags, terminal),
   )
-
-  askingOne(
-    onData(postern, 'status', 'show what runs here and what is wrong; exit with code 1 if postern does not answer'),
-  ).action(async (url: string | undefined, flags) =>
+  const statusWords = 'show what runs here and what is wrong; exit with code 1 if postern does not answer'
+  askingOne(onData(postern, 'status', statusWords)).action(async (url: string | undefined, flags) =>
     exit(await (await import('./status-command.ts')).status(url, flags, terminal)),
   )
 
@@ -189,16 +186,10 @@ function addKeyCommands(postern: Command, context: Context): void {
     .option('--name <name>', 'what the key is for')
     .option('--operator', 'let the key access everything, and mint tokens for any organization')
     .addHelpText('after', '\nExample:\n  KEY=$(postern keys create --user ada --name laptop)')
-  const list = onData(
-    keys,
-    'list',
-    'list all API keys, including revoked ones; over HTTP, your own unless you are an operator',
-  )
-  const revoke = onData(keys, 'revoke', 'revoke an API key and every token minted with it').argument(
-    '<id>',
-    'the id of the key, as `keys list` shows it',
-    keyId,
-  )
+  const listWords = 'list all API keys, including revoked ones; over HTTP, your own unless you are an operator'
+  const list = onData(keys, 'list', listWords)
+  const revoke = onData(keys, 'revoke', 'revoke an API key and every token minted with it')
+  revoke.argument('<id>', 'the id of the key, as `keys list` shows it', keyId)
   const onMachine = () => import('./keys-command.ts')
   either(create, context, 'createKey', { onMachine, overHttp: access })
   either(list, context, 'listKeys', { onMachine, overHttp: access })
@@ -213,15 +204,10 @@ function addLoginLinkCommand(postern: Command, { terminal }: Context): void {
 
 function addGrantCommands(postern: Command, context: Context): void {
   const grants = group(postern, 'grants').description('list and revoke the access that users gave to MCP clients')
-  const list = onData(
-    grants,
-    'list',
-    'list all grants that have not expired; over HTTP, your own unless you are an operator',
-  )
-  const revoke = onData(grants, 'revoke', 'revoke a grant and all its tokens').argument(
-    '<id>',
-    'the id of the grant, as `grants list` shows it',
-  )
+  const listWords = 'list all grants that have not expired; over HTTP, your own unless you are an operator'
+  const list = onData(grants, 'list', listWords)
+  const revoke = onData(grants, 'revoke', 'revoke a grant and all its tokens')
+  revoke.argument('<id>', 'the id of the grant, as `grants list` shows it')
   const onMachine = () => import('./sign-in-commands.ts')
   either(list, context, 'listGrantsCommand', { onMachine, overHttp: access })
   either(revoke, context, 'revokeGrantCommand', { onMachine, overHttp: access })
@@ -244,10 +230,8 @@ function addCheckCommand(postern: Command, { terminal }: Context): void {
 function addTokenCommands(postern: Command, context: Context): Command {
   const token = group(postern, 'token').description('mint, explain and revoke service tokens')
   addExplainCommand(token, context)
-  const revoke = onData(token, 'revoke', 'revoke a token and every token minted with it').argument(
-    '<token>',
-    'the token, or the id (jti) of one of your tokens; - reads it from stdin',
-  )
+  const revoke = onData(token, 'revoke', 'revoke a token and every token minted with it')
+  revoke.argument('<token>', 'the token, or the id (jti) of one of your tokens; - reads it from stdin')
   const onMachine = () => import('./token-revoke.ts')
   either(revoke, context, 'revokeTokenCommand', { onMachine, overHttp: access })
   return token

@@ -41,17 +41,9 @@ export async function storeStatus(place: Place, { stdout, stderr }: Terminal, se
     )
   }
   const { bytes, durability, primary, clockOffsetMs } = await store.health()
-  const megabytes = `${Math.ceil(bytes / 2 ** 20)} MB`
-  if (database === undefined || primary === undefined) {
-    stdout(
-      table([
-        ['store', join(path, 'store')],
-        ['size', megabytes],
-        ['durability', durability],
-      ]),
-    )
-    return
-  }
+  const size = ['size', `${Math.ceil(bytes / 2 ** 20)} MB`]
+  if (database === undefined || primary === undefined)
+    return stdout(table([['store', join(path, 'store')], size, ['durability', durability]]))
   const rows = (await database.replicas()).map(({ name, ageMs, program, baseUrl }) => [
     name,
     ageMs < replicaGoneMs ? 'alive' : `gone for ${Math.round(ageMs / 1000)} s`,
@@ -63,7 +55,7 @@ export async function storeStatus(place: Place, { stdout, stderr }: Terminal, se
     ['timeline', String(primary.timeline)],
     ['durability', durability],
     ['schema', String((await database.instance()).schemaVersion)],
-    ['size', megabytes],
+    size,
     ['clock', `${clockOffsetMs} ms from the clock of this machine`],
   ]
   stdout(`${table(facts)}\n${table([['REPLICA', 'STATE', 'VERSION', 'BASE URL'], ...rows])}`)

@@ -81,11 +81,8 @@ export function addConnectionCommands(postern: Command, { inNamespace }: RemoteC
       const metadata = readPairs(context.flags.metadata ?? [])
       const namespace = await context.namespace()
       const found = await allConnections(context, namespace, metadata)
-      const health = await healthOf(
-        context,
-        namespace,
-        found.connections.map(({ connectionId }) => connectionId),
-      )
+      const ids = found.connections.map(({ connectionId }) => connectionId)
+      const health = await healthOf(context, namespace, ids)
       const rows = found.connections.map(({ connectionId, name, mcpUrl }) => {
         const { level, summary } = health.get(connectionId) ?? {}
         return [connectionId, level, summary, name, mcpUrl]

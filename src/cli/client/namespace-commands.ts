@@ -9,6 +9,9 @@ import { type CommandContext, confirmDeletion, type RemoteCommands } from './con
 
 type Settings = Partial<Record<'pins' | 'registry' | 'title' | 'description' | 'instructions', string>>
 
+const nothingToChange = 'nothing to change: give --pins, --registry, --title, --description or --instructions'
+const pathOf = (name: string) => `/namespaces/${pathSegment(name)}`
+
 export function addNamespaceCommands(postern: Command, { remote }: RemoteCommands): void {
   const namespace = group(postern, 'namespace').description('create, list, change and delete namespaces')
   remote(namespace, 'add', 'create a namespace')
@@ -17,10 +20,8 @@ export function addNamespaceCommands(postern: Command, { remote }: RemoteCommand
     .run(async ({ flags, request, say }: CommandContext<{ organization?: string }>, name: string) => {
       const { organization } = flags
       const body = organization === undefined ? undefined : { organizationId: organization }
-      say(
-        await request('PUT', `/namespaces/${pathSegment(name)}`, { body }),
-        `the namespace ${name} is there, and you manage it`,
-      )
+      const made = await request('PUT', pathOf(name), { body })
+      say(made, `the namespace ${name} is there, and you manage it`)
     })
   remote(namespace, 'list', 'list the namespaces that you may access').run(async (context) => {
     const found = await allPages(context, '/namespaces', ['namespaces', NamespaceItem], 50)
@@ -39,24 +40,17 @@ export function addNamespaceCommands(postern: Command, { remote }: RemoteCommand
     .run(async ({ flags, request, say }: CommandContext<Settings>, name: string) => {
       const { pins, registry, title, description, instructions } = flags
       const body = { pins, registry, title, description, instructions }
-      if (Object.values(body).every((one) => one === undefined))
-        throw new CommandError(
-          'nothing to change: give --pins, --registry, --title, --description or --instructions',
-          2,
-        )
-      const options = { ...noNamespace(name), body }
-      say(await request('PATCH', `/namespaces/${pathSegment(name)}`, options), `the namespace ${name} is changed`)
+      if (Object.values(body).every((one) => one === undefined)) throw new CommandError(nothingToChange, 2)
+      const changed = await request('PATCH', pathOf(name), { ...noNamespace(name), body })
+      say(changed, `the namespace ${name} is changed`)
     })
-  remote(
-    namespace,
-    'rm',
-    'delete a namespace with its connections, views and registry links (delete its servers first)',
-  )
+  const rmWords = 'delete a namespace with its connections, views and registry links (delete its servers first)'
+  remote(namespace, 'rm', rmWords)
     .argument('<name>', 'the name of the namespace')
     .option('--yes', 'delete without asking')
     .run(async ({ flags, request, say }: CommandContext<{ yes?: boolean }>, name: string) => {
       await confirmDeletion(`Delete the namespace ${name} with its connections, views and registry links?`, flags)
-      const removed = await request('DELETE', `/namespaces/${pathSegment(name)}`, noNamespace(name))
+      const removed = await request('DELETE', pathOf(name), noNamespace(name))
       say(removed, `the namespace ${name} is deleted`)
     })
 }

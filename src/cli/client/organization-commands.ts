@@ -83,14 +83,12 @@ function addMemberCommands(org: Command, { remote }: RemoteCommands): void {
   remote(member, 'rm', 'remove a member')
     .argument('<organization>', 'the id of the organization')
     .argument('<user>', 'the id of the user')
-    .run(async ({ request, say }, organization: string, user: string) =>
-      say(
-        await request('DELETE', memberOf(organization, user), {
-          missing: `${user} is not a member of ${organization}: see \`postern org member list ${organization}\``,
-        }),
-        `removed ${user} from ${organization}; an operator ends the user's own keys with \`postern keys revoke\``,
-      ),
-    )
+    .run(async ({ request, say }, organization: string, user: string) => {
+      const missing = `${user} is not a member of ${organization}: see \`postern org member list ${organization}\``
+      const removed = await request('DELETE', memberOf(organization, user), { missing })
+      const next = `an operator ends the user's own keys with \`postern keys revoke\``
+      say(removed, `removed ${user} from ${organization}; ${next}`)
+    })
 }
 
 function addKeyCommands(org: Command, { remote }: RemoteCommands): void {

@@ -14,14 +14,8 @@ export function addPolicyCommands(token: Command, { remote }: RemoteCommands): v
     .argument('<file>', fileHelp)
     .option('--strict', 'exit with code 1 for a warning, too')
     .run(lint)
-  remote(
-    token,
-    'diff',
-    'find a request that a new policy allows and an old one refuses; exit with code 1 if there is one',
-  )
-    .argument('<old>', fileHelp)
-    .argument('<new>', 'the same for the new one')
-    .run(diff)
+  const diffWords = 'find a request that a new policy allows and an old one refuses; exit with code 1 if there is one'
+  remote(token, 'diff', diffWords).argument('<old>', fileHelp).argument('<new>', 'the same for the new one').run(diff)
   remote(token, 'suggest', 'print a policy that allows what was called, made from the record of calls')
     .option('--days <number>', 'calls of the last days, up to 30 (default: 7)')
     .option('-n, --namespace <name>', 'only calls in this namespace')

@@ -55,10 +55,8 @@ export function addRegistryCommands(postern: Command, { remote, inNamespace }: R
     .argument('<id>', 'the id of the link')
     .run(async (context, id: string) => {
       const path = `${linksOf(await context.namespace())}/${pathSegment(id)}`
-      context.say(
-        await context.request('DELETE', path, { missing: `there is no link ${id}: see \`postern registry list\`` }),
-        `the link ${id} has ended`,
-      )
+      const missing = `there is no link ${id}: see \`postern registry list\``
+      context.say(await context.request('DELETE', path, { missing }), `the link ${id} has ended`)
     })
 }
 

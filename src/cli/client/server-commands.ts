@@ -50,12 +50,10 @@ export function addServerActions(server: Command, { remote }: RemoteCommands): v
     })
   remote(server, 'rm', 'delete a server from the catalogue')
     .argument('<name>', 'the name of the server: NAMESPACE/NAME')
-    .run(async ({ request, say }, name: string) =>
-      say(
-        await request('DELETE', pathOf(name), noServer(name)),
-        `${name} is deleted. Connections to it stay, but mocks of it answer no more`,
-      ),
-    )
+    .run(async ({ request, say }, name: string) => {
+      const removed = await request('DELETE', pathOf(name), noServer(name))
+      say(removed, `${name} is deleted. Connections to it stay, but mocks of it answer no more`)
+    })
 }
 
 async function showServers(context: CommandContext<ClientFlags>, words: readonly string[]): Promise<void> {

@@ -83,12 +83,8 @@ async function toolsOf(context: CommandContext, connection?: string): Promise<To
     stderr(
       `${countText(failed - toldMax, 'more connection')} failed: see \`postern connection list -n ${namespace}\`\n`,
     )
-  if (failed > 0 && failed === ids.length)
-    throw new CommandError(
-      ids.length === 1
-        ? `could not list tools: ${ids[0]} failed`
-        : `could not list tools: all ${ids.length} connections failed`,
-    )
+  const all = ids.length === 1 ? ids[0] : `all ${ids.length} connections`
+  if (failed > 0 && failed === ids.length) throw new CommandError(`could not list tools: ${all} failed`)
   return named
 }
 
