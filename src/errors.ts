@@ -158,6 +158,12 @@ export class CommandError extends Error {
     this.status = options.status ?? 0
   }
 
+  /** The same error in other words. */
+  with(message: string): CommandError {
+    const { exitCode, code, status } = this
+    return new CommandError(message, exitCode, { code, status, cause: this })
+  }
+
   /** As programs read it. */
   toJSON(): { error: string; message: string; status: number } {
     const { code, message, status } = this

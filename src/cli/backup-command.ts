@@ -52,9 +52,7 @@ export async function restoreCommand(file: string, { data }: Pick<Place, 'data'>
     await verify({ data, repair: true, isRestored: true }, terminal).catch((error: unknown) => {
       if (!(error instanceof CommandError)) throw error
       const problems = error.message.replace(/\nrestore a backup$/, '')
-      throw new CommandError(`${problems}\n${file} is damaged, and nothing was restored: use another backup`, 1, {
-        cause: error,
-      })
+      throw error.with(`${problems}\n${file} is damaged, and nothing was restored: use another backup`)
     })
   })
   await auditCommand(data, 'backup.restored', {})

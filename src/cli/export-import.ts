@@ -110,11 +110,7 @@ async function removeInterruptedLoad(data: string, store: Store): Promise<void> 
     await removeStaged(store)
   } catch (error) {
     if (!(error instanceof CommandError)) throw error
-    throw new CommandError(
-      'a server uses this folder, and may be loading fixtures: wait or stop it, and import again',
-      1,
-      { cause: error },
-    )
+    throw error.with('a server uses this folder, and may be loading fixtures: wait or stop it, and import again')
   }
 }
 

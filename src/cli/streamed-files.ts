@@ -33,7 +33,7 @@ export async function withInputFile<T>(file: string, kind: Kind, work: (path: st
     return await work(path)
   } catch (error) {
     if (!(error instanceof CommandError)) throw error
-    throw new CommandError(error.message.replaceAll(path, name), error.exitCode, { cause: error })
+    throw error.with(error.message.replaceAll(path, name))
   }
 }
 

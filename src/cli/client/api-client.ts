@@ -104,13 +104,11 @@ export function openClient(
     path: string,
     { body, missing, reads }: RequestOptions<S> = {},
   ): Promise<Static<S>> {
+    const type = body === undefined ? {} : { 'content-type': 'application/json' }
     const init = {
       method,
-      headers: {
-        authorization: `Bearer ${credential}`,
-        ...(body !== undefined && { 'content-type': 'application/json' }),
-      },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
+      headers: { authorization: `Bearer ${credential}`, ...type },
+      body: JSON.stringify(body),
       // The body may hold secrets, and goes nowhere but to the platform that was named.
       redirect: 'manual' as const,
       signal: AbortSignal.timeout(timeoutMs),

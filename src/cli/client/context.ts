@@ -50,25 +50,21 @@ export function either<Name extends string, Flags>(
   const hasJson = command.options.some(({ long }) => long === '--json')
   command.addOption(urlOption())
   if (!hasJson) command.addOption(jsonOption())
-  const done = (code: unknown) => (typeof code === 'number' ? exit(code) : undefined)
   return command.action(async (...given: unknown[]) => {
     const [flags] = given.splice(-2) as [ClientFlags & Flags, Command]
     const names = given as never[]
-    if (isOverHttp(command)) {
-      const over = await overHttp()
-      const { data } = command.opts() as { readonly data: string }
-      const code = await over[name](contextOf(flags, terminal), ...names).catch((thrown: unknown) => {
-        throw withFolder(thrown, data)
-      })
-      return done(code)
-    }
-    if (flags.json === true && !hasJson)
+    const isRemote = isOverHttp(command)
+    if (!isRemote && flags.json === true && !hasJson)
       throw new CommandError('--json: works only over HTTP: name the base URL with --url, or log in', 2)
-    const onFolder = (await onMachine())[name]
-    const code = await onFolder(flags as never, terminal, ...names).catch((thrown: unknown) => {
-      throw orOverHttp(thrown, command)
-    })
-    return done(code)
+    try {
+      const code = isRemote
+        ? await (await overHttp())[name](contextOf(flags, terminal), ...names)
+        : await (await onMachine())[name](flags as never, terminal, ...names)
+      if (typeof code === 'number') exit(code)
+    } catch (thrown) {
+      if (!(thrown instanceof CommandError)) throw thrown
+      throw isRemote ? orOnFolder(thrown, command) : orOverHttp(thrown, command)
+    }
   })
 }
 
@@ -88,23 +84,17 @@ function isOverHttp(command: Command): boolean {
 }
 
 /** The error; where the default folder is not there, it says how to work over HTTP. Not so for a mistake of usage. */
-function orOverHttp(thrown: unknown, command: Command): unknown {
-  const { data } = command.opts() as { readonly data?: string }
+function orOverHttp(error: CommandError, command: Command): CommandError {
   const isDefault = command.getOptionValueSource('data') === 'default'
-  if (!(thrown instanceof CommandError) || thrown.exitCode === 2) return thrown
-  if (!isDefault || existsSync(data ?? '')) return thrown
-  return new CommandError(`${thrown.message}; or work over HTTP, after \`postern login URL\``, thrown.exitCode)
+  if (error.exitCode === 2 || !isDefault || existsSync(command.opts()['data'])) return error
+  return error.with(`${error.message}; or work over HTTP, after \`postern login URL\``)
 }
 
 /** The error; where the platform refuses or does not answer, it says how to work on the folder here. */
-function withFolder(thrown: unknown, data: string): unknown {
-  if (!(thrown instanceof CommandError) || !existsSync(data)) return thrown
-  const { message, exitCode, code, status } = thrown
-  if (code !== 'unreachable' && status !== 403) return thrown
-  return new CommandError(`${message}; to work on the data folder of this machine, add --data ${data}`, exitCode, {
-    code,
-    status,
-  })
+function orOnFolder(error: CommandError, command: Command): CommandError {
+  const { data } = command.opts()
+  if ((error.code !== 'unreachable' && error.status !== 403) || !existsSync(data)) return error
+  return error.with(`${error.message}; to work on the data folder of this machine, add --data ${data}`)
 }
 
 class RemoteCommand extends Command {

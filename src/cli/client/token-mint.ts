@@ -56,11 +56,9 @@ async function mintToken({ flags, request, say, stderr }: CommandContext<MintFla
       )
   const minted = await request('POST', '/tokens', { body, reads: CreateTokenResponse }).catch((error) => {
     if (!(error instanceof CommandError)) throw error
-    const { message, exitCode, code, status } = error
     // As it was given.
     const own = `policy[${whole.length}].`
-    const text = message.replace(`${own}ttl`, '--ttl').replace(`${own}rpcReqMatch[`, '--rpc [')
-    throw new CommandError(text, exitCode, { code, status })
+    throw error.with(error.message.replace(`${own}ttl`, '--ttl').replace(`${own}rpcReqMatch[`, '--rpc ['))
   })
   say(minted, minted.token)
   if (rpc !== undefined && operation === undefined && file === undefined)

@@ -93,8 +93,9 @@ async function connectionIds(context: CommandContext, namespace: string): Promis
     return (await allConnections(context, namespace)).connections.map(({ connectionId }) => connectionId)
   } catch (error) {
     if (!(error instanceof CommandError) || error.status !== 403) throw error
-    const message = `${error.message}; this credential may not list connections: name one, as in \`postern tool list CONNECTION\``
-    throw new CommandError(message, 1, { code: error.code, status: error.status })
+    throw error.with(
+      `${error.message}; this credential may not list connections: name one, as in \`postern tool list CONNECTION\``,
+    )
   }
 }
 
