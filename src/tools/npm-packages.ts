@@ -11,15 +11,11 @@ const about = {
   engines: { node: '>=20' },
 } as const
 
-/** By target: where npm installs its package. */
-const machines: Readonly<Record<string, { os: string[]; cpu: string[]; libc?: string[] }>> = {
-  'linux-x64': { os: ['linux'], cpu: ['x64'], libc: ['glibc'] },
-  'linux-arm64': { os: ['linux'], cpu: ['arm64'], libc: ['glibc'] },
-  'linux-x64-musl': { os: ['linux'], cpu: ['x64'], libc: ['musl'] },
-  'linux-arm64-musl': { os: ['linux'], cpu: ['arm64'], libc: ['musl'] },
-  'macos-x64': { os: ['darwin'], cpu: ['x64'] },
-  'macos-arm64': { os: ['darwin'], cpu: ['arm64'] },
-  'windows-x64': { os: ['win32'], cpu: ['x64'] },
+/** Where npm installs the package of a target. */
+function machineOf(target: string): object {
+  const [system = '', cpu, libc = 'glibc'] = target.split('-')
+  if (system === 'linux') return { os: ['linux'], cpu: [cpu], libc: [libc] }
+  return { os: [system === 'macos' ? 'darwin' : 'win32'], cpu: [cpu] }
 }
 
 const nameOf = (target: string) => `postern-${target}`
@@ -31,7 +27,7 @@ export function targetPackage(folder: string, target: string, executable: string
   cpSync(executable, file)
   chmodSync(file, 0o755)
   for (const licence of licences) cpSync(licence, join(folder, basename(licence)))
-  write(folder, { name: nameOf(target), ...about, ...machines[target] })
+  write(folder, { name: nameOf(target), ...about, ...machineOf(target) })
 }
 
 /** Makes the folder of the package with the command, for these targets. */
