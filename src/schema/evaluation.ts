@@ -21,10 +21,10 @@ const errorsShownMax = 10
 /** Characters of one of these errors. Past it: it is cut. */
 const errorCharsMax = 400
 
-/** A value has too many parts for its schema: checking it would take too long. */
+/** Checking a value would take too long. The message continues the sentence that its name begins. */
 export class TooCostly extends Error {}
-/** The patterns of a schema would take too long on a value. */
-export class TooCostlyPatterns extends Error {}
+const tooManyParts = 'are too large to check by this schema: send fewer values'
+const tooMuchText = 'take too long to check against the patterns of the schema: send less text'
 
 /** The way to a value; undefined for the whole. It becomes a text only in an error. */
 type Place = { readonly up: Place; readonly key: string | number } | undefined
@@ -77,7 +77,7 @@ export function patternOf(pattern: string) {
 
 const nothing = (): Evaluated => ({ names: new Set(), items: new Set() })
 
-/** All methods but `fail` count what they do, and throw TooCostly and TooCostlyPatterns past a bound. */
+/** All methods but `fail` count what they do, and throw TooCostly past a bound. */
 export class Evaluation {
   readonly errors: string[] = []
   readonly #read: ReadSchema
@@ -101,7 +101,7 @@ export class Evaluation {
     this.spend(1)
     if (typeof schema === 'boolean') return schema || this.fail(at, 'is not allowed')
     this.#depth += 1
-    if (this.#depth > depthMax) throw new TooCostly()
+    if (this.#depth > depthMax) throw new TooCostly(tooManyParts)
     if (this.#read.isEvaluated) this.spend(notingSteps)
     const seen = this.#read.isEvaluated ? nothing() : undefined
     const asked: Asked = { schema, value, at, seen }
@@ -161,14 +161,14 @@ export class Evaluation {
   /** Counts what a pattern or format takes, which is more than steps. */
   spendPattern(cost: number): void {
     this.#patternCost -= cost
-    if (this.#patternCost < 0) throw new TooCostlyPatterns()
+    if (this.#patternCost < 0) throw new TooCostly(tooMuchText)
     // Both in one check would take as long as both bounds.
     this.spend(cost / 2)
   }
 
   spend(steps: number): void {
     this.#steps -= steps
-    if (this.#steps < 0) throw new TooCostly()
+    if (this.#steps < 0) throw new TooCostly(tooManyParts)
   }
 
   spendText(text: string): void {

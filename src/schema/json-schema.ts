@@ -7,7 +7,7 @@
  */
 
 import { shorten } from './cut-text.ts'
-import { Evaluation, type KeywordRule, patternOf, type ReadSchema, TooCostly, TooCostlyPatterns } from './evaluation.ts'
+import { Evaluation, type KeywordRule, patternOf, type ReadSchema, TooCostly } from './evaluation.ts'
 import { costToCompile } from './patterns.ts'
 import { type JsonSchema, keywordKinds, partsIn, type Schema } from './schema-keywords.ts'
 import { rules } from './schema-rules.ts'
@@ -55,9 +55,7 @@ export function* readingSchema(schema: JsonSchema, name: CheckedName): Generator
     try {
       return evaluation.check(root, value, undefined) ? undefined : evaluation.errors.join('; ')
     } catch (error) {
-      if (error instanceof TooCostlyPatterns)
-        return `${name}: take too long to check against the patterns of the schema: send less text`
-      if (error instanceof TooCostly) return `${name}: are too large to check by this schema: send fewer values`
+      if (error instanceof TooCostly) return `${name}: ${error.message}`
       throw error
     }
   }
