@@ -35,7 +35,6 @@ export async function backUpCommand(file: string, { data }: Pick<Place, 'data'>,
 
 /** Fills a missing or empty data folder from a backup and verifies it; a failure leaves it so. Throws CommandError. */
 export async function restoreCommand(file: string, { data }: Pick<Place, 'data'>, terminal: Terminal): Promise<void> {
-  if (!existsSync(file)) throw new CommandError(`${file}: no such file`)
   if (existsSync(data) && readdirSync(data).length > 0)
     throw new CommandError(`${data} is not empty: choose a new folder with --data (nothing was overwritten)`)
   process.umask(0o077)

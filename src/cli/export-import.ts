@@ -79,7 +79,6 @@ export async function exportCommand(file: string | undefined, place: Place, term
  */
 export async function importCommand(file: string, flags: NamedFolder, terminal: Terminal): Promise<void> {
   const { data } = flags
-  if (!existsSync(file)) throw new CommandError(`${file}: no such file`)
   const progress = commandProgress(terminal)
   const { records, leftOut, isNew } = await leavingNothing(data, async () => {
     await using folder = await openNamedDataFolder(flags, terminal.stderr)

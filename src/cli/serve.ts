@@ -182,24 +182,16 @@ const addressesOfMachine = () =>
   Object.values(networkInterfaces()).flatMap((list) => list?.map(({ address }) => address) ?? [])
 
 /** The settings as the application takes them. */
-const settingsOf = (config: ServeConfig) => ({
-  upstreamTimeoutMs: config.upstreamTimeoutMs,
-  authorization: {
-    isOn: config.isSignInOn,
-    redirectSchemes: config.redirectSchemes,
-    hasClientDocument: config.hasClientDocument,
-    takesDocuments: config.isPublicUpstreamAllowed,
-  },
-  rates: { mints: config.mintRate, failures: config.failureRate, writes: config.writeRate, calls: config.callRate },
-  quota: {
-    connections: config.namespaceConnections,
-    bytes: config.namespaceBytes,
-    servers: limits.namespaceServersMax,
-  },
-  namespacesPerUser: config.namespacesPerUser,
-  hasConsole: config.hasConsole,
-  hasSampleTraffic: config.hasSampleTraffic,
-})
+function settingsOf({ upstreamTimeoutMs, namespacesPerUser, hasConsole, hasSampleTraffic, ...rest }: ServeConfig) {
+  const { redirectSchemes, hasClientDocument, namespaceConnections: connections, namespaceBytes: bytes } = rest
+  const signIn = { isOn: rest.isSignInOn, redirectSchemes, hasClientDocument }
+  return {
+    ...{ upstreamTimeoutMs, namespacesPerUser, hasConsole, hasSampleTraffic },
+    authorization: { ...signIn, takesDocuments: rest.isPublicUpstreamAllowed },
+    rates: { mints: rest.mintRate, failures: rest.failureRate, writes: rest.writeRate, calls: rest.callRate },
+    quota: { connections, bytes, servers: limits.namespaceServersMax },
+  }
+}
 
 /** Removes what an interrupted start left, and loads the fixtures. Throws CommandError. */
 async function loadAtStart(

@@ -18,7 +18,7 @@ type Kind = 'backup' | 'export' | 'servers'
 
 /** Runs `work` with the path of the file, or of a copy of stdin. Throws CommandError for a file of another kind. */
 export async function withInputFile<T>(file: string, kind: Kind, work: (path: string) => T | Promise<T>): Promise<T> {
-  if (file !== '-' && !existsSync(file)) return work(file)
+  if (file !== '-' && !existsSync(file)) throw new CommandError(`${file}: no such file`)
   // A pipe or device, such as /dev/stdin, can be read only once: copy it.
   if (file !== '-' && !isStream(file)) {
     await expectKind(file, file, kind)

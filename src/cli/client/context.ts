@@ -24,9 +24,21 @@ export const many = (flag: string, words: string, choices?: readonly string[]) =
   })
 
 /** Makes `remote`, which adds a command of a running platform, and `inNamespace`, for one about a namespace. */
-export function remoteCommands(context: Context) {
+export function remoteCommands({ terminal, exit }: Context) {
+  class RemoteCommand extends Command {
+    /** As `action`, with the context and the arguments. A number that it resolves with is the exit code. */
+    run<Flags, Given extends readonly unknown[]>(
+      action: (context: CommandContext<Flags>, ...given: Given) => Promise<unknown>,
+    ): this {
+      return this.action(async (...given: unknown[]) => {
+        const [flags] = given.splice(-2)
+        const code = await action(contextOf(flags as ClientFlags & Flags, terminal), ...(given as unknown as Given))
+        if (typeof code === 'number') exit(code)
+      })
+    }
+  }
   const remote = (parent: Command, name: string, description: string) => {
-    const command = new RemoteCommand(name, context).copyInheritedSettings(parent)
+    const command = new RemoteCommand(name).copyInheritedSettings(parent)
     parent.addCommand(command)
     return command.description(description).addOption(urlOption()).addOption(jsonOption())
   }
@@ -95,27 +107,6 @@ function orOnFolder(error: CommandError, command: Command): CommandError {
   const { data } = command.opts()
   if ((error.code !== 'unreachable' && error.status !== 403) || !existsSync(data)) return error
   return error.with(`${error.message}; to work on the data folder of this machine, add --data ${data}`)
-}
-
-class RemoteCommand extends Command {
-  readonly #context: Context
-
-  constructor(name: string, context: Context) {
-    super(name)
-    this.#context = context
-  }
-
-  /** As `action`, with the context and the arguments. A number that it resolves with is the exit code. */
-  run<Flags, Given extends readonly unknown[]>(
-    action: (context: CommandContext<Flags>, ...given: Given) => Promise<unknown>,
-  ): this {
-    const { terminal, exit } = this.#context
-    return this.action(async (...given: unknown[]) => {
-      const [flags] = given.splice(-2)
-      const code = await action(contextOf(flags as ClientFlags & Flags, terminal), ...(given as unknown as Given))
-      if (typeof code === 'number') exit(code)
-    })
-  }
 }
 
 /** The context of a command. `key`: instead of the kept one. Throws CommandError as `openClient` does. */
