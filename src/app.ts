@@ -112,15 +112,11 @@ export interface AppDeps {
   readonly quota: Usage
   /** Whether `/v0.1/servers` answers readers without a credential. */
   readonly isRegistryOpen: boolean
-  /** Traces; undefined if requests are not traced. */
   readonly tracing?: Tracing | undefined
-  /** The record of calls; undefined if they are not recorded. */
   readonly callLog?: CallLog | undefined
   /** Namespaces that a user owns and may not make another; Infinity for no limit. */
   readonly namespacesPerUser: number
-  /** Signs tokens. */
   readonly signers: Pick<Signers, 'sign'>
-  /** Reaches MCP servers. */
   readonly upstream: Upstream
   /** Memory, turns, places: everything that requests share. */
   readonly fairness: Fairness
@@ -132,7 +128,6 @@ export interface AppDeps {
   readonly every?: Every
   readonly log: Log
   readonly authorization: AuthorizationSettings
-  /** Receives events for metrics. */
   readonly observer?: Observer
   /** Whether there is a console: its pages, its sessions, and streams of events. True by default. */
   readonly hasConsole?: boolean

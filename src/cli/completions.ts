@@ -112,7 +112,6 @@ ${lines.join('\n')}
 `
 }
 
-/** Quotes text as one word for the shell. */
 function quote(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`
 }

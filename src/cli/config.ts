@@ -210,7 +210,6 @@ function isOn({ envVar = '' }: Option, env: NodeJS.ProcessEnv): boolean {
 
 type Meanings<Of> = { readonly [Name in keyof Of]: Of[Name] extends Setting<infer T> ? T : never }
 
-/** Checked settings. */
 export interface ServeConfig extends Meanings<typeof settings> {
   /** The database that has the store; undefined for the store in the data folder. */
   readonly database: ({ readonly place: DatabasePlace } & Meanings<typeof replicaSettings>) | undefined
@@ -257,7 +256,6 @@ export function readServeConfig(flags: ServeFlags, env: NodeJS.ProcessEnv): Serv
   return { ...read, database, operatorKey }
 }
 
-/** The database of `--store`, and how this replica uses it. */
 function readDatabaseOf(
   flags: ServeFlags,
   baseUrl: string | undefined,

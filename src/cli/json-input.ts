@@ -21,7 +21,6 @@ export function readToken(given: string): string {
   return (given === '-' ? readInput('-').toString() : given).trim()
 }
 
-/** Of what should be a token. */
 export const noToken = 'this is neither a service token of postern nor a token id (tok_…), as `postern whoami` shows it'
 
 /** Said of a revoked token. There is no list of tokens, so a mistyped id is revoked, too. */

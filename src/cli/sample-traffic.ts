@@ -10,7 +10,6 @@ import type { Log } from '../ops/log.ts'
 import { greetedKey } from './greeting.ts'
 
 const keyName = 'sample traffic'
-/** Milliseconds between two calls. */
 const pauseMs = 1000
 /** One call of so many is made with a token that allows another tool alone, and refused. */
 const refusedEvery = 5

@@ -60,7 +60,6 @@ const replicaDrainMs = 1000
 /** Milliseconds between two looks at the clock of a database. Past it: the next look. */
 const clockCheckIntervalMs = 60 * 1000
 
-/** A server that answers requests. */
 export type Running = Awaited<ReturnType<typeof start>>
 
 /** Starts a server. Throws CommandError or StoreError for the operator, and closes all but the store before it. */
@@ -364,7 +363,6 @@ async function loadedSample({ folder }: Running): Promise<Fixtures | undefined> 
   return (await acceptsSampleKey(folder.store, folder.secrets.apiKeyPepper)) ? sampleFixtures() : undefined
 }
 
-/** Reads the fixtures of the sample. */
 export async function sampleFixtures(): Promise<Fixtures> {
   const { sampleSources } = await import('../maintenance/seed/sample.ts')
   return (await readFixtures(sampleSources())).fixtures

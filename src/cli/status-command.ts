@@ -1,6 +1,7 @@
 /** `postern status`: what runs on this machine, or behind a URL, and what is unwell. */
 
 import { existsSync } from 'node:fs'
+import type { OpenApiDocument } from '../features/reference/document.ts'
 import type { Overview } from '../model/health.ts'
 import { readHosts } from './client/hosts.ts'
 import { ask, askHealth, platformUrl } from './health-command.ts'
@@ -40,9 +41,9 @@ export async function status(given: string | undefined, flags: StatusFlags, term
   )
   const { current, keys } = readHosts(process.env)
   const key = process.env['POSTERN_TOKEN'] || keys[url]
-  const read = (path: string, credential?: string) =>
+  const read = <T>(path: string, credential?: string) =>
     ask(url, path, credential)
-      .then((response) => (response.ok ? (response.json() as Promise<Record<string, unknown>>) : undefined))
+      .then((response) => (response.ok ? (response.json() as Promise<T>) : undefined))
       .catch(() => undefined)
   const facts = [
     ['address', url],
@@ -52,17 +53,15 @@ export async function status(given: string | undefined, flags: StatusFlags, term
     facts.push(['logged in to', `${current}: see \`postern status ${current}\``])
   let baseUrl: string | undefined
   if (problem === undefined) {
-    const document = (await read('/openapi.json')) as
-      | { info?: { version?: string }; servers?: readonly { url?: string }[] }
-      | undefined
+    const document = await read<Partial<OpenApiDocument>>('/openapi.json')
     const signIn = await read('/.well-known/oauth-authorization-server')
     baseUrl = document?.servers?.[0]?.url
     facts.push(['base URL', baseUrl ?? 'unknown'])
     facts.push(['version', document?.info?.version ?? 'unknown'])
     facts.push(['sign-in of clients', signIn === undefined ? 'off' : 'on'])
   }
-  const overview = problem === undefined && key !== undefined ? await read('/overview', key) : undefined
-  if (overview !== undefined) facts.push(...factsOf(overview as unknown as Overview))
+  const overview = problem === undefined && key !== undefined ? await read<Overview>('/overview', key) : undefined
+  if (overview !== undefined) facts.push(...factsOf(overview))
   terminal.stdout(table(facts))
   // Its store, where it is on this machine or named.
   if (given === undefined && (Boolean(flags.store) || existsSync(flags.data)))

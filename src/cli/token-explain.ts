@@ -40,7 +40,6 @@ export interface ExplainFlags extends Place {
   readonly rpc?: string
 }
 
-/** Of what should be a token. */
 export const notToken = 'this is not a service token of postern: give the whole text that `postern token mint` printed'
 
 const needsServer = 'needs a running postern: add --url with its base URL'

@@ -17,7 +17,6 @@ import { commandProgress } from './progress.ts'
 import type { Terminal } from './terminal.ts'
 
 interface Flags extends Place {
-  /** Rebuild the index. */
   readonly repair?: boolean
   /** It comes from a backup: what was stored so is no reason to be without it. */
   readonly isRestored?: boolean

@@ -19,7 +19,6 @@ export function createClientSockets(
 
   return {
     disableIdleTimeout,
-    /** The client's address, for limits. */
     addressOf: (request: Request) => clientAddress(listening().requestIP(request)?.address ?? '', request, trusted),
     /** A name of the connection that a request came on; undefined if the client has closed it. */
     connectionOf(request: Request): string | undefined {

@@ -127,7 +127,6 @@ export function rpcErrorText({ code, message, options: { data } }: PlatformError
   return rpcErrorBody(errorTable[code].rpcCode, message, id, data)
 }
 
-/** A JSON-RPC error response as text. */
 export function rpcErrorBody(code: number, message: string, id: RpcId, data?: unknown): string {
   return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message, ...(data !== undefined && { data }) } })
 }

@@ -6,7 +6,6 @@
 
 import { PlatformError } from '../errors.ts'
 
-/** The message for a `Host` that is not one of our names. */
 export const notOurName = 'Host: not a name of this server; to allow it, set it with --base-url'
 const notOurOrigin = 'Origin: not allowed to call this server; to allow it, add it with --cors-origin'
 
@@ -99,7 +98,6 @@ export function isSecureUrl(url: string): boolean {
   return protocol === 'https:' || (protocol === 'http:' && isLocalUrl(url))
 }
 
-/** Whether a URL leads to this machine. */
 export function isLocalUrl(url: string): boolean {
   return isLoopback(bareHost(new URL(url).hostname))
 }

@@ -2,7 +2,6 @@
 
 import { readInteger } from './query.ts'
 
-/** See `readPageNumber`. */
 export type PageNumber = Readonly<ReturnType<typeof readPageNumber>>
 
 /** Reads `page` and `pageSize`. Throws `invalid_request`. */
@@ -17,7 +16,6 @@ export function readPageNumber(
   }
 }
 
-/** The `pagination` of a response. */
 export function paginationOf({ page, pageSize }: PageNumber, totalCount: number) {
   return { currentPage: page, pageSize, totalPages: Math.ceil(totalCount / pageSize), totalCount }
 }

@@ -68,7 +68,6 @@ function behindBearer({ method, path }: Operation, answer: Handler, answerError:
   return (request) => (request.url.includes('?') ? answer(request) : fetch(request))
 }
 
-/** Makes the answers of an operation. */
 function within(parts: RouterParts, id: OperationId, operation: Operation): Handler {
   const handle = parts.handlers[id]
   const { costs, errors, isStream } = operation

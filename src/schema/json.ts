@@ -187,13 +187,11 @@ const mayChange = /[\d.]{16}|\d[eE]/
 /** Cost of a level of a place that a number is replaced at. Past it: as for `sliceCost`. */
 const placeCost = 2
 
-/** A number that changes when it is parsed. */
 interface Inexact {
   readonly place: readonly (string | number)[]
   readonly number: string
 }
 
-/** Replaces the value at a place. */
 function withValue(value: unknown, place: Inexact['place'], by: unknown): unknown {
   const last = place.at(-1)
   if (last === undefined) return by
@@ -258,7 +256,6 @@ function* countingKeys(value: unknown, levels: number): Generator<number, number
   return keys
 }
 
-/** Whether it is an object or an array. */
 export function isContainer(value: unknown): value is object {
   return typeof value === 'object' && value !== null
 }
@@ -283,7 +280,6 @@ function* scanning(
   const stack: Open[] = []
   let placed = 0
   let keyNext = false
-  /** Number of open arrays. */
   let lists = 0
   const unicodeEscapes = text.includes('\\u')
   const here = () => placeOf(stack.map((open) => open.at))

@@ -21,7 +21,6 @@ interface Compiled {
   readonly ranges: number
 }
 
-/** Compiled patterns, bounded by the size of their programs. */
 const compiled = new LRUCache<string, Compiled>({
   maxSize: patternsKeptSizeMax,
   sizeCalculation: ({ size, ranges }) => size + Math.ceil(ranges / 4) + 20,

@@ -2,7 +2,6 @@
 
 import { type TLiteral, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 
-/** A text that may be left out. */
 export const OptionalText = Type.Optional(Type.String())
 
 /** An object that has these properties, and no others. */
@@ -31,12 +30,10 @@ export function opened<S extends TSchema>(schema: S): S {
   return copyOf(schema) as S
 }
 
-/** A value of the schema, or null. */
 export function nullable<T extends TSchema>(schema: T) {
   return Type.Union([schema, Type.Null()])
 }
 
-/** One of these texts. */
 export function oneOf<const T extends readonly string[]>(values: T, options: { readonly errorMessage?: string } = {}) {
   const literals = values.map((value) => Type.Literal(value)) as { [I in keyof T]: TLiteral<T[I]> }
   return Type.Union(literals as unknown as [TLiteral<T[number]>], options)

@@ -11,7 +11,6 @@ export function hasShortHost(url: string): boolean {
   return host.length <= hostCharsMax
 }
 
-/** Whether a text is a URL. */
 export function isUrl(text: string): boolean {
   return hasShortHost(text) && URL.canParse(text)
 }

@@ -9,7 +9,6 @@ import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
 import { bundleConsole, type ConsoleFiles } from '../features/console/bundle.ts'
 
-/** The source of the product. */
 const source = resolve(import.meta.dir, '..')
 
 /** Path of the addon for this machine; npm installs the package of the host. */

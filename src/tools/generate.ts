@@ -10,7 +10,6 @@ import { carriedPackages, packageOf } from './packages.ts'
 
 const root = resolve(import.meta.dir, '../..')
 
-/** The JSON Schema of fixtures, for editors. */
 export function fixturesSchema(): string {
   const schema = {
     $schema: 'https://json-schema.org/draft/2020-12/schema',

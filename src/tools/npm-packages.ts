@@ -20,7 +20,6 @@ function machineOf(target: string): object {
 
 const nameOf = (target: string) => `postern-${target}`
 
-/** Makes the folder of the package of a target. */
 export function targetPackage(folder: string, target: string, executable: string, licences: readonly string[]): void {
   mkdirSync(join(folder, 'bin'), { recursive: true })
   const file = join(folder, 'bin', basename(executable))

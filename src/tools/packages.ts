@@ -3,7 +3,6 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 
-/** A package as the lockfile has it. */
 export interface LockedPackage {
   readonly name: string
   readonly version: string

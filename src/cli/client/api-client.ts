@@ -170,7 +170,6 @@ export function openClient(
 
 const namesShown = 5
 
-/** Of an answer that is none of postern. */
 export const notPostern = (url: string) => `${url} does not answer as postern does: check the URL`
 
 function late(url: string, method: string): CommandError {

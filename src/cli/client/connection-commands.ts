@@ -186,7 +186,6 @@ function addPinCommands(connection: Command, inNamespace: RemoteCommands['inName
 /** Ids of which one request asks the health. Past it: the command asks again. */
 const healthIdsMax = 100
 
-/** The health of these connections, by id. */
 async function healthOf({ request }: CommandContext, namespace: string, ids: readonly string[]) {
   const found = new Map<string, Health>()
   for (let at = 0; at < ids.length; at += healthIdsMax) {

@@ -79,7 +79,6 @@ ${requestBody === undefined ? '' : `<p>Body: ${reference(requestBody.content)}</
 <div class="wide"><table><tr><th>Status</th><th>Meaning</th><th>Body</th></tr>${answers.join('')}</table></div>`
 }
 
-/** Example values for path parameters. */
 const exampleParts: Readonly<Record<string, string>> = {
   namespace: 'acme',
   connectionId: 'notes',
@@ -87,7 +86,6 @@ const exampleParts: Readonly<Record<string, string>> = {
   qualifiedName: 'acme%2Fnotes',
 }
 
-/** A curl command to paste into a shell. */
 function exampleOf({ method, path, requestBody, security }: Placed, baseUrl: string): string {
   const target = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => exampleParts[name] ?? name)
   const parts = [`curl -s${method === 'get' ? '' : ` -X ${method.toUpperCase()}`} '${baseUrl}${target}'`]

@@ -148,7 +148,6 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
 
 /** An operation, as the document has it. */
 export type Described = ReturnType<typeof describeOperation>
-/** The whole document. */
 export type OpenApiDocument = ReturnType<typeof openApiDocument>
 
 /** The modules whose shapes have the names under which these export them. */

@@ -13,7 +13,6 @@ export interface Words {
   /** Those of its query. */
   readonly parameters?: readonly Parameter[]
   readonly body?: TSchema
-  /** An example of the request body. */
   readonly example?: object
   /** The body of 200, where that is answered. */
   readonly answer?: TSchema
@@ -63,7 +62,6 @@ const pathParameters: Readonly<Record<string, string>> = {
   linkId: 'The link',
 }
 
-/** A query parameter that is on or off. */
 export const flag = { type: 'string', enum: ['0', '1', 'true', 'false'] }
 export const time = { type: 'string', format: 'date-time' }
 /** A query parameter that is a number in these bounds. */
@@ -85,7 +83,6 @@ export function parametersIn(template: string): Parameter[] {
   }))
 }
 
-/** A parameter of the query. */
 export function query(name: string, description: string, schema: object = { type: 'string' }): Parameter {
   return { name, in: 'query', description, schema }
 }
