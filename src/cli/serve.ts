@@ -290,17 +290,13 @@ function repeatSweeps(store: Store, continueDeletions: () => Promise<void>, audi
     for (const grantId of await sweepGrants(store, now))
       await audit.record('grant.ended', { grantId, reason: 'too many grants of the user' satisfies GrantEnd })
   }
-  return repeat(async () => {
-    try {
-      const now = await storeSeconds(store, systemClock)
-      const sweeps = [sweepRevocations(store, now), sweepAllGrants(now), sweepUpstreamClients(store)]
-      await Promise.all([...sweeps, continueDeletions()])
-    } catch (error) {
-      log.warn('cleanup of what has expired or was deleted failed; it is tried again every hour', {
-        error: String(error),
-      })
-    }
-  }, grantSweepIntervalMs)
+  const sweep = async () => {
+    const now = await storeSeconds(store, systemClock)
+    const sweeps = [sweepRevocations(store, now), sweepAllGrants(now), sweepUpstreamClients(store)]
+    await Promise.all([...sweeps, continueDeletions()])
+  }
+  const failed = 'cleanup of what has expired or was deleted failed; it is tried again every hour'
+  return repeat(() => sweep().catch((error) => log.warn(failed, { error: String(error) })), grantSweepIntervalMs)
 }
 
 /**

@@ -176,7 +176,7 @@ function addPinCommands(connection: Command, inNamespace: RemoteCommands['inName
       const { instructionsHash: instructions } = context.flags
       if (pairs.length === 0 && instructions === undefined)
         throw new CommandError(`nothing to accept: name TOOL=HASH, as \`postern connection pins ${id}\` shows`, 2)
-      const body = { accept: readPairs(pairs), ...(instructions !== undefined && { instructions }) }
+      const body = { accept: readPairs(pairs), instructions }
       const options = { ...noConnection(namespace, id), body, reads: PinList }
       const accepted = await context.request('POST', `${pathOf(namespace, id)}/.pins`, options)
       context.say(accepted, `the definitions of ${id} are accepted`)

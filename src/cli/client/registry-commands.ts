@@ -35,11 +35,9 @@ export function addRegistryCommands(postern: Command, { remote, inNamespace }: R
   inNamespace(registry, 'link', 'create a link for editors that cannot send a credential')
     .option('--name <name>', 'a name for people')
     .run(async (context: CommandContext<{ name?: string }>) => {
-      const { name } = context.flags
       const namespace = await context.namespace()
-      const path = linksOf(namespace)
-      const body = name === undefined ? {} : { name }
-      const made = await context.request('POST', path, { body, reads: RegistryLinkMade })
+      const options = { body: { name: context.flags.name }, reads: RegistryLinkMade }
+      const made = await context.request('POST', linksOf(namespace), options)
       context.say(made, made.url)
       const setting = await context.request('GET', `/namespaces/${pathSegment(namespace)}`, { reads: Setting })
       if (setting.registry === 'off') context.stderr(`${offText(namespace)}\n`)
@@ -71,8 +69,7 @@ interface Check {
 }
 
 /** The setting, then each entry. Throws CommandError. */
-async function checks(context: CommandContext, namespace: string): Promise<Check[]> {
-  const { request } = context
+async function checks({ request }: CommandContext, namespace: string): Promise<Check[]> {
   const about = { ...noNamespace(namespace), reads: Setting }
   const { registry } = await request('GET', `/namespaces/${pathSegment(namespace)}`, about)
   if (registry === 'off') return [{ isOk: false, text: offText(namespace) }]

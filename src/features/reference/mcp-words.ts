@@ -93,10 +93,7 @@ export const mcpWords: Readonly<Partial<Record<OperationId, Words>>> = {
   listRecipes: {
     summary: 'Read how clients are set up for a namespace',
     description: 'Shows the content of a file for each client. None has a credential: the client signs in by itself.',
-    parameters: [
-      { name: 'view', in: 'query', description: 'A view of the namespace', schema: { type: 'string' } },
-      { name: 'connection', in: 'query', description: 'One connection of it, instead', schema: { type: 'string' } },
-    ],
+    parameters: [query('view', 'A view of the namespace'), query('connection', 'One connection of it, instead')],
     answer: RecipeList,
     errors: {
       403: 'The token does not allow this',
