@@ -176,7 +176,8 @@ function askingOne(command: Command): Command {
     .addOption(new Option('--port <number>', 'port that postern listens on').env('POSTERN_PORT').default('8787'))
 }
 
-const access = () => import('./client/access-commands.ts')
+const onMachine = () => import('./access-commands.ts')
+const access = { onMachine, overHttp: () => import('./client/access-commands.ts') }
 
 /** `keys`. `create` alone may make a data folder, so that a key can be made before the first start. */
 function addKeyCommands(postern: Command, context: Context): void {
@@ -190,16 +191,15 @@ function addKeyCommands(postern: Command, context: Context): void {
   const list = onData(keys, 'list', listWords)
   const revoke = onData(keys, 'revoke', 'revoke an API key and every token minted with it')
   revoke.argument('<id>', 'the id of the key, as `keys list` shows it', keyId)
-  const onMachine = () => import('./keys-command.ts')
-  either(create, context, 'createKey', { onMachine, overHttp: access })
-  either(list, context, 'listKeys', { onMachine, overHttp: access })
-  either(revoke, context, 'revokeKey', { onMachine, overHttp: access })
+  either(create, context, 'createKey', access)
+  either(list, context, 'listKeys', access)
+  either(revoke, context, 'revokeKey', access)
 }
 
 function addLoginLinkCommand(postern: Command, { terminal }: Context): void {
   onData(postern, 'login-link', 'create a one-time sign-in link for a browser, valid for ten minutes')
     .argument('<key-id>', 'the id of the key to sign in with, as `keys list` shows it', keyId)
-    .action(async (keyId: string, flags) => (await import('./sign-in-commands.ts')).loginLink(keyId, flags, terminal))
+    .action(async (keyId: string, flags) => (await onMachine()).loginLink(keyId, flags, terminal))
 }
 
 function addGrantCommands(postern: Command, context: Context): void {
@@ -208,9 +208,8 @@ function addGrantCommands(postern: Command, context: Context): void {
   const list = onData(grants, 'list', listWords)
   const revoke = onData(grants, 'revoke', 'revoke a grant and all its tokens')
   revoke.argument('<id>', 'the id of the grant, as `grants list` shows it')
-  const onMachine = () => import('./sign-in-commands.ts')
-  either(list, context, 'listGrantsCommand', { onMachine, overHttp: access })
-  either(revoke, context, 'revokeGrantCommand', { onMachine, overHttp: access })
+  either(list, context, 'listGrantsCommand', access)
+  either(revoke, context, 'revokeGrantCommand', access)
 }
 
 /** `check`, which needs no data folder: it runs in a pipeline, before anything is deployed. */
@@ -232,8 +231,7 @@ function addTokenCommands(postern: Command, context: Context): Command {
   addExplainCommand(token, context)
   const revoke = onData(token, 'revoke', 'revoke a token and every token minted with it')
   revoke.argument('<token>', 'the token, or the id (jti) of one of your tokens; - reads it from stdin')
-  const onMachine = () => import('./token-revoke.ts')
-  either(revoke, context, 'revokeTokenCommand', { onMachine, overHttp: access })
+  either(revoke, context, 'revokeTokenCommand', access)
   return token
 }
 
@@ -274,9 +272,8 @@ function addSigningKeyCommands(postern: Command, context: Context): void {
   const list = onData(signingKey, 'list', 'list the keys that are published, and what each is for')
   const next = 'sign with the next key; the old one is accepted until its last token expires'
   const rotate = onData(signingKey, 'rotate', next).addHelpText('after', rotateHelp)
-  const onMachine = () => import('./signing-key.ts')
-  either(list, context, 'listSigningKeys', { onMachine, overHttp: access })
-  either(rotate, context, 'rotateSigningKeys', { onMachine, overHttp: access })
+  either(list, context, 'listSigningKeys', access)
+  either(rotate, context, 'rotateSigningKeys', access)
   const revoke = onData(signingKey, 'revoke', 'revoke a signing key and every token that it signed')
     .argument('<kid>', 'the id of the key, as `signing-key list` shows it')
     // A key id may begin with a dash, which would look like an option.
