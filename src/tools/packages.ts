@@ -1,7 +1,9 @@
-/** The packages in the executable, from the lockfile. */
+/** The packages in the executable, from the lockfile, and their licences. */
 
-import { readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+
+const root = resolve(import.meta.dir, '../..')
 
 export interface LockedPackage {
   readonly name: string
@@ -16,10 +18,8 @@ export interface LockedPackage {
 }
 
 function lockedPackages(): LockedPackage[] {
-  const { packages } = JSON.parse(readFileSync(resolve(import.meta.dir, '../../package-lock.json'), 'utf8')) as {
-    packages: Record<string, LockedPackage>
-  }
-  return Object.entries(packages)
+  const lockfile = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
+  return Object.entries<LockedPackage>(lockfile.packages)
     .filter(([path]) => path !== '')
     .map(([path, entry]) => ({ ...entry, name: path.replace(/^.*node_modules\//, ''), folder: path }))
 }
@@ -39,4 +39,26 @@ export function carriedPackages(): LockedPackage[] {
   )
   const byName = new Map(carried.map((one) => [`${one.name} ${one.version}`, one]))
   return [...byName.keys()].sort().map((key) => byName.get(key) as LockedPackage)
+}
+
+/** Libraries in C, inside the addon of LMDB. */
+const inAddon: readonly (readonly [name: string, folder: string])[] = [
+  ['LMDB', 'dependencies/lmdb/libraries/liblmdb'],
+  ['LZ4', 'dependencies/lz4/lib'],
+]
+
+/** Each text once, below the names of all packages that have it. Throws Error for a package that is not installed. */
+export function licenceTexts(): string {
+  const places = carriedPackages().map(({ name, version, folder }) => [`${name} ${version}`, folder] as const)
+  const lmdb = packageOf('lmdb').folder
+  const namesByText = new Map<string, string[]>()
+  for (const [name, folder] of [...places, ...inAddon.map(([name, below]) => [name, join(lmdb, below)] as const)])
+    for (const text of textsIn(join(root, folder))) namesByText.getOrInsertComputed(text, () => []).push(name)
+  return [...namesByText].map(([text, names]) => `${names.join(', ')}\n\n${text}\n`).join(`\n${'='.repeat(72)}\n\n`)
+}
+
+function textsIn(folder: string): string[] {
+  if (!existsSync(folder)) throw new Error(`${folder} is not installed`)
+  const files = readdirSync(folder).filter((file) => /^(?:licen[cs]e|copying|copyright|notice)/i.test(file))
+  return files.sort().map((file) => readFileSync(join(folder, file), 'utf8').trim())
 }
