@@ -1,7 +1,7 @@
 /** Counts the parts of JSON while its bytes arrive, so that nothing is built of what has too many. */
 
 import type { Counted } from './json.ts'
-import { unescaped } from './json-strings.ts'
+import { unescaped } from './json-tokens.ts'
 import { TextHashes } from './text-hashes.ts'
 
 /** Bytes of a text whose hash is looked at while a response arrives. Past it: not looked at, as such texts are few. */

@@ -6,8 +6,7 @@
 import { sliceCost } from '../limits.ts'
 import { type Problem, placeOf } from './check.ts'
 import { jsonErrorPosition } from './json-error.ts'
-import { isExact, numberEnd } from './json-numbers.ts'
-import { stringCharactersPerLook, stringEnd, unescaped } from './json-strings.ts'
+import { isExact, numberEnd, stringCharactersPerLook, stringEnd, unescaped } from './json-tokens.ts'
 import { drained, valuesPerStep } from './steps.ts'
 import { TextHashes } from './text-hashes.ts'
 

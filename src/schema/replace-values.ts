@@ -4,8 +4,7 @@
  */
 
 import { sliceCost } from '../limits.ts'
-import { numberEnd } from './json-numbers.ts'
-import { stringCharactersPerLook, stringEnd, unescaped } from './json-strings.ts'
+import { numberEnd, stringCharactersPerLook, stringEnd, unescaped } from './json-tokens.ts'
 
 /** Characters looked at in one step (`steps.ts`). */
 const charactersPerStep = 10_000

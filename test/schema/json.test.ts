@@ -10,7 +10,7 @@ import {
   parsingWithin,
   readJson,
 } from '../../src/schema/json.ts'
-import { unescaped } from '../../src/schema/json-strings.ts'
+import { unescaped } from '../../src/schema/json-tokens.ts'
 import { drained } from '../../src/schema/steps.ts'
 
 const givenBy = (read: JsonResult) => ('value' in read ? read.value : read)

@@ -3,7 +3,7 @@
  * nothing is built of definitions that a client only reads.
  */
 
-import { stringEnd } from '../../schema/json-strings.ts'
+import { stringEnd } from '../../schema/json-tokens.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 import type { Message } from '../gateway/message.ts'
 import { type Definition, type ListKind, listKinds } from '../gateway/tool-requests.ts'

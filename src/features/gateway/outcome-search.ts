@@ -3,7 +3,7 @@
 import type { RpcId } from '../../errors.ts'
 import { rpcIdCharsMax } from '../../limits.ts'
 import type { CallOutcome } from '../../model/recorded-call.ts'
-import { unescaped } from '../../schema/json-strings.ts'
+import { unescaped } from '../../schema/json-tokens.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 
 export interface Stated {
