@@ -16,10 +16,9 @@ import { type CommandContext, either, type RemoteCommands, remoteCommands } from
 import { addLoginCommands } from './client/login.ts'
 import { addNamespaceCommands } from './client/namespace-commands.ts'
 import { addOrganizationCommands } from './client/organization-commands.ts'
-import { addPolicyCommands } from './client/policy-commands.ts'
 import { addRegistryCommands } from './client/registry-commands.ts'
 import { addServerActions } from './client/server-commands.ts'
-import { addMintCommand } from './client/token-mint.ts'
+import { addTokenActions } from './client/token-commands.ts'
 import { addToolCommands } from './client/tool-commands.ts'
 import { addViewCommands } from './client/view-commands.ts'
 import { readServeConfig, type ServeFlags, unknownSettings, withServeOptions } from './config.ts'
@@ -60,8 +59,7 @@ export function createProgram(context: Context): Command {
   addClientConfigCommand(postern, remotes)
   addOrganizationCommands(postern, remotes)
   const token = addTokenCommands(postern, context)
-  addMintCommand(token, remotes)
-  addPolicyCommands(token, remotes)
+  addTokenActions(token, remotes)
   addApiCommand(postern, remotes)
   postern.commandsGroup('Access and records, over HTTP or on the server’s machine:')
   addKeyCommands(postern, context)

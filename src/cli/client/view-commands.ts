@@ -6,7 +6,7 @@ import { readJsonFile } from '../json-input.ts'
 import { group } from '../options.ts'
 import { pathSegment, type RequestOptions } from './api-client.ts'
 import { type CommandContext, confirmDeletion, type RemoteCommands } from './context.ts'
-import { tellMistakes } from './policy-commands.ts'
+import { tellMistakes } from './token-commands.ts'
 
 export function addViewCommands(postern: Command, { inNamespace }: RemoteCommands): void {
   const view = group(postern, 'view').description('write, list and delete views, each a part of a namespace with a URL')
