@@ -12,7 +12,7 @@ import { version } from '../version.ts'
 import { addApiCommand } from './client/api-command.ts'
 import { addClientConfigCommand } from './client/client-config.ts'
 import { addConnectionCommands } from './client/connection-commands.ts'
-import { type CommandContext, either, type RemoteCommands, remoteCommands } from './client/context.ts'
+import { type CommandContext, either, many, type RemoteCommands, remoteCommands } from './client/context.ts'
 import { addLoginCommands } from './client/login.ts'
 import { addNamespaceCommands } from './client/namespace-commands.ts'
 import { addOrganizationCommands } from './client/organization-commands.ts'
@@ -23,7 +23,6 @@ import { addToolCommands } from './client/tool-commands.ts'
 import { addViewCommands } from './client/view-commands.ts'
 import { readServeConfig, type ServeFlags, unknownSettings, withServeOptions } from './config.ts'
 import { addCallCommands, addDataCommands, addServerCommands, addStoreCommands } from './data-commands.ts'
-import { addExplainCommand } from './explain-options.ts'
 import { type Context, commandsNamed, dataOption, group, keyId, onData, onNamedData } from './options.ts'
 
 /** All commands. Parsing never exits; it throws CommanderError for wrong usage and after help, and CommandError. */
@@ -233,6 +232,31 @@ function addTokenCommands(postern: Command, context: Context): Command {
   return token
 }
 
+/** `token explain`. On the server's machine it reads the data folder; over HTTP the server explains. */
+function addExplainCommand(token: Command, context: Context): void {
+  const words = 'say which constraint of a token allows or refuses the request that the flags describe'
+  const explain = onData(token, 'explain', words)
+    .argument('[token]', 'the token; - reads it from stdin, hidden from other users (default: the credential you use)')
+    .option('--policy <file>', 'explain this policy instead, as if you minted with it; - for stdin')
+    .option(
+      '-n, --namespace <name>',
+      'the namespace of the request (default: POSTERN_NAMESPACE, if another flag is given)',
+    )
+    .option('--resource <type>', 'connections, servers, namespaces or skills (default: connections)')
+    .option('--operation <kind>', 'read, write or execute (default: read; execute with --tool or --message)')
+    .option('--connection <id>', 'the connection, with its real metadata')
+    .addOption(many('--metadata <key=value>', 'metadata of the connection, or connectionId=ID'))
+    .option('--tool <name>', 'a call of this tool, or CONNECTION.TOOL')
+    .option('--args <json>', 'the arguments of that call: JSON, or a file with it; - for stdin')
+    .option('--message <json>', 'a JSON-RPC request: JSON, or a file with it; - for stdin')
+    .addOption(new Option('--rpc <json>', 'the same as --message').hideHelp())
+    .addHelpText('after', explainHelp)
+  either(explain, context, 'explainToken', {
+    onMachine: () => import('./token-explain.ts'),
+    overHttp: () => import('./client/explain-command.ts'),
+  })
+}
+
 /** `audit`. `verify` takes files in place of the data folder, because old ones are usually kept elsewhere. */
 function addAuditCommands(postern: Command, context: Context, { remote }: RemoteCommands): void {
   const audit = group(postern, 'audit').description('read and check the audit log')
@@ -338,6 +362,13 @@ Examples:
   postern dev --fixtures ./fixtures --port 0
 
 Connections may point to this machine, so that you can try a server under development.`
+
+const explainHelp = `
+Examples:
+  echo "$TOKEN" | postern token explain - -n northwind --tool crm.find_account
+  postern token explain --policy policy.json -n northwind --metadata team=store-ops
+
+The exit code is 1 if the described request is refused.`
 
 const auditHelp = `
 Examples:
