@@ -43,7 +43,7 @@ export async function serveMetrics(
       return Response.json({ status: 'unavailable', message: (error as Error).message }, { status: 503 })
     }
   }
-  /** One text for all that ask in one pass of the event loop: it takes milliseconds, for which everybody waits. */
+  /** Those who ask while a text is made share the next: it takes milliseconds, for which everybody waits. */
   const text = oneAtATime(() => nextTurn().then(metrics.text))
   const guarded = (answer: () => Promise<Response> | Response) => async (request: Request) => {
     // The runtime closes a connection on which more was sent ahead while a request waits (`fairness/passes.ts`).
