@@ -4,7 +4,7 @@ import { sliceCost } from '../limits.ts'
 import { isContainer } from './json.ts'
 import { valuesPerStep } from './steps.ts'
 
-/** Writes a value that `JSON.parse` returned, as work in steps. `written`: how many values of the text were. */
+/** Writes a value that `JSON.parse` returned, in steps. `written`: counts the values for all calls for one text. */
 export function* writingCanonical(value: unknown, written = { values: 0 }): Generator<number, string> {
   if (!isContainer(value)) return JSON.stringify(value) ?? 'null'
   const isList = Array.isArray(value)

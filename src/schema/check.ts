@@ -5,10 +5,10 @@ import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { type ValueError, type ValueErrorIterator, ValueErrorType } from '@sinclair/typebox/value'
 import { didYouMean } from './near-name.ts'
 
-/** Errors of a variant that are compared to find the intended one; a list may have thousands. Past it: ignored. */
+/** Errors of a variant that are compared to find the intended one; a list may have thousands. Past it: not compared. */
 const unionErrorsReadMax = 50
 
-/** `place`: such as `policy[0].ttl`, or '' for the value itself. `message` continues the sentence that it begins. */
+/** `place`: such as `policy[0].ttl`; '' for the value itself. `message` continues the sentence that `place` begins. */
 export interface Problem {
   readonly place: string
   readonly message: string

@@ -21,7 +21,7 @@ const errorsShownMax = 10
 /** Characters of one of these errors. Past it: it is cut. */
 const errorCharsMax = 400
 
-/** Checking a value would take too long. The message continues the sentence that its name begins. */
+/** Checking a value would take too long. The message continues a sentence that begins with the value's name. */
 export class TooCostly extends Error {}
 const tooManyParts = 'are too large to check by this schema: send fewer values'
 const tooMuchText = 'take too long to check against the patterns of the schema: send less text'

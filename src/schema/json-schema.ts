@@ -41,7 +41,10 @@ export function checkOf(schema: JsonSchema, name: CheckedName): Check {
   return drained(readingSchema(schema, name))
 }
 
-/** Reads a schema, in steps. `name`: the root of paths in errors. Throws UnknownPattern, and Error for a wrong one. */
+/**
+ * Reads a schema, in steps. `name`: the root of paths in errors. Throws UnknownPattern, and Error for a schema that is
+ * wrong or too large.
+ */
 export function* readingSchema(schema: JsonSchema, name: CheckedName): Generator<number, Check> {
   // Always read as 2020-12, whatever draft it names. Its own `$id` is dropped: references are resolved within the
   // schema.

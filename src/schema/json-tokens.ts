@@ -3,7 +3,7 @@
 /** Characters of a string that are looked at as one outside of strings: they are copied, decoded and hashed at most. */
 export const stringCharactersPerLook = 10
 
-/** The string between two quotes of JSON; as it is, if it is none. */
+/** The string between two quotes of JSON; unchanged if it is not a valid string. */
 export function unescaped(raw: string): string {
   if (!raw.includes('\\')) return raw
   // Not by an exception, which takes ten times as long: a server may write thousands of such strings. Nor by one

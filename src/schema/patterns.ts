@@ -49,7 +49,7 @@ export function isFound(program: RE2JS, text: string): boolean {
   return program.matcher(text).find()
 }
 
-/** The cost of matching, in instructions times characters, 25 million a second; of compiling, where that is first. */
+/** Cost of matching, in instructions times characters (25 million a second), or of compiling an uncompiled pattern. */
 export function costToAsk(pattern: string, text: string): number {
   const size = compiled.peek(pattern)?.size
   return size === undefined ? costToCompile(pattern) : size * (text.length + 1)

@@ -29,7 +29,7 @@ const [openBracket, closeBracket, openBrace, closeBrace] = [0x5b, 0x5d, 0x7b, 0x
 /** Keys and indexes from the whole text to a value. The same array is changed and given again. */
 export type JsonPath = readonly (string | number)[]
 
-/** The JSON to write in place of a value; undefined to keep it. `raw`: its own, and '' for an object or a list. */
+/** The JSON to write in place of a value; undefined to keep it. `raw`: the value's JSON; '' for an object or a list. */
 export type ReplaceValue = (path: JsonPath, raw: string) => string | undefined
 
 /** The JSON of members to put first into an object, without braces; undefined for none. */

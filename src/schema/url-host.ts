@@ -1,4 +1,4 @@
-/** URLs of others. The runtime takes quadratic time for a host beyond ASCII, or encoded: 9 ms for 2,600 characters. */
+/** URLs that others write. A host beyond ASCII or encoded takes quadratic time to parse: 9 ms for 2,600 characters. */
 
 /** Ours: characters of the host and port of a URL that somebody else wrote; a DNS name has at most 253. Past it: postern does not accept the text as a URL. */
 export const hostCharsMax = 300
@@ -11,6 +11,7 @@ export function hasShortHost(url: string): boolean {
   return host.length <= hostCharsMax
 }
 
+/** Whether a text is a URL whose host is short enough to parse. */
 export function isUrl(text: string): boolean {
   return hasShortHost(text) && URL.canParse(text)
 }
