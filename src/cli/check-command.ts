@@ -10,7 +10,7 @@ import { oneLine } from '../ops/escape-control.ts'
 import { countText } from './count-text.ts'
 import type { Terminal } from './terminal.ts'
 
-/** Resolves with fixtures that load and whose mocks work. Throws CommandError with problems; `strict`: and warnings. */
+/** Resolves with fixtures that load and whose mocks work. Throws CommandError for problems, or warnings if `strict`. */
 export async function check(
   folders: readonly string[],
   { strict = false }: { readonly strict?: boolean },

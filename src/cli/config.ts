@@ -35,7 +35,7 @@ const asItIs = (text: string) => text
 const setting = <T>(flags: string, description: string, preset: string | number, read: (text: string) => T) =>
   new Setting<T>(flags, description, read).default(String(preset))
 
-/** A bound that is a number, of which 0 is none. */
+/** A flag whose value is a bound; 0 means no bound. */
 const bound = (read: (text: string) => number) => (flag: string, description: string, preset: number) =>
   setting(`${flag} <number>`, `${description}; 0 for no limit`, preset, read)
 const rate = bound(texts.readRate)
@@ -210,6 +210,7 @@ function isOn({ envVar = '' }: Option, env: NodeJS.ProcessEnv): boolean {
 
 type Meanings<Of> = { readonly [Name in keyof Of]: Of[Name] extends Setting<infer T> ? T : never }
 
+/** Settings that were checked. */
 export interface ServeConfig extends Meanings<typeof settings> {
   /** The database that has the store; undefined for the store in the data folder. */
   readonly database: ({ readonly place: DatabasePlace } & Meanings<typeof replicaSettings>) | undefined

@@ -51,7 +51,7 @@ export async function greeting(greeted: Greeted, fixtures: Fixtures, otherKey?: 
   ].join('\n')
 }
 
-/** Undefined without a console over this URL, or such a key. No audit entry for the link: the keys are public. */
+/** Undefined without a console over this URL, or without that key. The link has no audit entry: the keys are public. */
 async function consoleLink({ url, folder: { store, secrets }, hasConsole }: Greeted, key: string) {
   if (!hasConsole || !isSecureUrl(url)) return undefined
   const record = await findApiKey(store, apiKeyDigest(secrets.apiKeyPepper, key))

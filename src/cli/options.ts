@@ -53,7 +53,10 @@ export function onData(parent: Command, name: string, description: string, data 
     .addOption(instanceSecretOption('file with the instance secret (default: in the data folder)'))
 }
 
-/** One that makes a missing folder if `--data` names it: its flag `isNamed` says so (`openNamedDataFolder`). */
+/**
+ * `onData` for a command that makes a missing folder if `--data` names it (`openNamedDataFolder`). `isNamed` among its
+ * flags: whether the operator gave `--data`.
+ */
 export function onNamedData(parent: Command, name: string, description: string): Command {
   const data = dataOption('data folder; created if you name it here and it is missing')
   return onData(parent, name, description, data).hook('preAction', (command) => {

@@ -62,7 +62,7 @@ const clockCheckIntervalMs = 60 * 1000
 
 export type Running = Awaited<ReturnType<typeof start>>
 
-/** Starts a server. Throws CommandError or StoreError for the operator, and closes all but the store before it. */
+/** Starts a server. On failure closes all but the store, and throws CommandError or StoreError for the operator. */
 export async function start(config: ServeConfig, dataPath: string, terminal: Terminal) {
   let replica: string | undefined
   const log = createLog(terminal.stderr, () => ({ replica }))

@@ -77,7 +77,7 @@ export function queryOf(parameters: Readonly<Record<string, string | undefined>>
   return query.size === 0 ? '' : `?${query}`
 }
 
-/** `key`: instead of the kept one. `timeoutMs`: for a whole answer. Throws CommandError without a URL, or its key. */
+/** `key`: instead of the kept one. `timeoutMs`: for a whole answer. Throws CommandError without a URL or a key. */
 export function openClient(
   { url: given, namespace }: ClientFlags,
   environment: Environment,
