@@ -32,7 +32,7 @@ function decoded(part: string): string {
 export const address = signal(read())
 /** A filter of the room that is looked at; empty: it is not set. */
 export const filterOf = (name: string): string => address.value.query.get(name) ?? ''
-/** Those of these filters that are set. */
+/** The filters of these names that are set, with their values. */
 export const filtersOf = (names: readonly string[]) =>
   Object.fromEntries(names.map((name) => [name, filterOf(name)] as const).filter(([, value]) => value !== ''))
 /** Changes when another room, or another thing in it, is looked at. */

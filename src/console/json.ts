@@ -26,7 +26,7 @@ export function readJson(text: string): unknown {
   }
 }
 
-/** An object as JSON knows it. Undefined for a list, null and all that is no object. */
+/** A value that is a JSON object; undefined for any other, such as a list or null. */
 export const asObject = (value: unknown) =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !isNumber(value)
     ? (value as Readonly<Record<string, unknown>>)

@@ -151,7 +151,7 @@ const left = new Map<string, Pages<unknown>>()
 /** Past it: the console forgets the oldest list, and reads it again when somebody comes back to it. */
 const leftMax = 8
 
-/** `name`: of the list, with its filters; null: it is not read yet. After back, a room finds its list again. */
+/** `name`: of the list, with its filters; null: read nothing yet. If the browser goes back, a room finds its list. */
 export function usePages<T>(name: string | null, read: Read<T>): Pages<T> {
   const pages = useMemo(() => {
     if (name === null) return new Pages<T>(read)
@@ -175,7 +175,7 @@ export function usePages<T>(name: string | null, read: Read<T>): Pages<T> {
 
 type Body = Readonly<Record<string, unknown>>
 
-/** Reads a list whose pages have cursors. `member`: the list in their body. `path`: with a parameter. */
+/** Reads a list whose pages have cursors. `member`: the list in their body. `path` must have a query. */
 export function listed<T>(member: string, path: string): Read<T> {
   return async (cursor, signal) => {
     const body = await ask<Body & Pick<Page<T>, 'nextCursor'>>('GET', `${path}${after(cursor)}`, { signal })
@@ -183,7 +183,7 @@ export function listed<T>(member: string, path: string): Read<T> {
   }
 }
 
-/** Reads a list whose pages have numbers: that of the next one stands for its cursor. */
+/** Reads a list whose pages have numbers, which stand for cursors. */
 export function numbered<T>(member: string, pathOf: (page: string) => string): Read<T> {
   return async (cursor, signal) => {
     const body = await ask<Body & { pagination: Pagination }>('GET', pathOf(cursor ?? '1'), { signal })

@@ -130,7 +130,7 @@ export function variantsOf(schema: Schema): readonly Schema[] {
 export const isNullable = ({ type, nullable }: Schema) =>
   nullable === true || (Array.isArray(type) && type.includes('null') && type.length > 1)
 
-/** The values of a schema that has only some. */
+/** All values of a schema that has a fixed list of them: boolean, null, enum or const. */
 export function choicesOf(schema: Schema): readonly unknown[] {
   const kind = kindOf(schema)
   if (kind === 'boolean') return [true, false]

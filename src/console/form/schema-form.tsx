@@ -125,7 +125,7 @@ const jsonOf = (value: unknown) => JSON.stringify(value)
 /** A text as it is, and the JSON of any other value. */
 const textOf = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value))
 
-/** A field says this of every value. */
+/** The properties of a field that do not depend on the kind of its value. */
 const saidOf = ({ schema, at, label, isRequired, form }: ValueProps) => ({
   ...{ name: at, label, isRequired, foreignHint: schema.description, isShown: form.isTried },
   error: form.refused?.at === at ? form.refused.words : undefined,

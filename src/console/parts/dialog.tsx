@@ -24,7 +24,7 @@ export function useModal() {
 
 interface DangerousProps {
   readonly act: 'Delete' | 'Remove' | 'Revoke'
-  /** The thing that it is done to. It may be a stranger's name. */
+  /** The name of the thing to delete, remove or revoke; a stranger may have chosen it. */
   readonly of: string
   readonly isSmall?: boolean
   readonly reason?: string | undefined

@@ -72,7 +72,7 @@ export function Tokens() {
   })
   const minted = mint.done
   const readable = readablePolicy(policy)
-  // To this policy and this request; a token is never part of it.
+  // The link has this policy and this request, and never a token.
   const link = hrefWith({ ...Object.fromEntries(address.value.query), policy }, 'tokens')
   return (
     <Room
