@@ -1,6 +1,7 @@
 /**
- * The owner of what a request takes: the user or organization behind its credential, the tickets for all namespaces of
- * one, or a stranger's network. A second key or token of a user gains nothing.
+ * The owner of what a request takes: the user or organization behind its credential, the setup tickets for all
+ * namespaces of one user or organization together, or the network of a stranger. Allowances are divided among owners,
+ * so a second key or token of a user gains nothing.
  */
 
 import type { Holder } from '../storage/store.ts'
@@ -35,7 +36,7 @@ export function strangerAt(address: string): Holder {
   return { keyId: `\0network ${networkOf(address)}`, family: `\0network ${address}` }
 }
 
-/** The network of an address: /24 of IPv4, /48 of IPv6. A client that has one of it can often have many. */
+/** The network of an address: /24 of IPv4, /48 of IPv6. A client that has one address there can often have many. */
 export function networkOf(address: string): string {
   const end = address.lastIndexOf('.')
   if (end > 0) return address.slice(0, end)

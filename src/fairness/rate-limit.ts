@@ -40,7 +40,7 @@ export function createRateLimit({ perSecond, burst = perSecond * burstSeconds, c
     left >= kept + 1 ? 0 : Math.max(1, Math.ceil((kept + 1 - left) / perSecond))
 
   return {
-    /** Takes one and returns 0, or none and returns the seconds to wait. `kept`: the part of a bucket for others. */
+    /** Takes one and returns 0, or none and returns seconds to wait. `kept`: the part of a bucket left to others. */
     take(name: string, kept = 0): number {
       if (perSecond === 0) return 0
       const bucket = refill(name)

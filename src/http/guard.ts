@@ -40,7 +40,7 @@ export function createGuard({ host, baseUrl, corsOrigins, localAddresses, isPubl
   }
 
   return {
-    /** The CORS headers; undefined without `Origin`. `url`: that of the request. Throws `forbidden`, with the flag. */
+    /** The CORS headers; undefined without `Origin`. `url`: of the request. Throws `forbidden`, naming the flag. */
     check(headers: Headers, url = ''): Record<string, string> | undefined {
       const hostHeader = headers.get('host') ?? ''
       if (!passed.has(hostHeader)) {
@@ -98,6 +98,7 @@ export function isSecureUrl(url: string): boolean {
   return protocol === 'https:' || (protocol === 'http:' && isLocalUrl(url))
 }
 
+/** Whether the host of a URL is a loopback address of this machine. */
 export function isLocalUrl(url: string): boolean {
   return isLoopback(bareHost(new URL(url).hostname))
 }

@@ -5,7 +5,7 @@ import { invalidRequest } from '../errors.ts'
 /** Ours: parameters of a query; an operation has at most twenty parameters and 32 filters. Past it: 400. */
 export const queryParametersMax = 100
 
-/** Before anything reads a query: thousands take a millisecond, of strangers too. Throws `invalid_request`. */
+/** Call it before anything reads a query: thousands of parameters take a millisecond. Throws `invalid_request`. */
 export function refuseManyParameters(url: string): void {
   let at = url.indexOf('?')
   for (let count = 0; at >= 0; at = url.indexOf('&', at + 1)) {

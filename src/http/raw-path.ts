@@ -51,7 +51,7 @@ export function withRawPath(answer: Handler): Handler {
   }
 }
 
-/** `.` and `..` are normalized even if encoded: a backslash, which is no name, replaces them, and what is too long. */
+/** Replaces `.` and `..`, which are normalized even if encoded, and long parts by a backslash, which no name may be. */
 function encodeSegment(part: string): string {
   const most = part.includes('\\') ? backslashPartCharsMax : partCharsMax
   return encodeURIComponent(part === '.' || part === '..' || part.length > most ? '\\' : part)

@@ -1,4 +1,4 @@
-/** Registers the operations with the framework, which no other file imports, and switches its defaults off. */
+/** Registers the operations with the framework, which no other file imports, and switches off its unwanted defaults. */
 
 import { bearer } from '@elysiajs/bearer'
 import { Elysia } from 'elysia'
