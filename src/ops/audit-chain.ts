@@ -5,6 +5,7 @@ import { escapeControlCharacters } from './escape-control.ts'
 /** `prev` of the first entry. */
 export const firstHash = '0'.repeat(64)
 
+/** The fields that link a line to its neighbours. */
 export interface Link {
   readonly seq: number
   readonly prev: string

@@ -23,6 +23,7 @@ function chainFrom({ seq, prev, replica }: Link, openEnd: string | undefined, fi
 }
 
 export class AuditVerifier {
+  /** Of an entry that the caller looks for. */
   readonly #hash: string | undefined
   /** Whether the lines are those of one data folder, so that all of them are one chain. */
   readonly #isOneLog: boolean
@@ -96,7 +97,10 @@ export class AuditVerifier {
     this.#problems.push(`${place}: was changed, or belongs to another log`)
   }
 
-  /** The chain that an entry follows, or of its name. One without a name begins a chain only at the start of a file. */
+  /**
+   * The chain that an entry follows, or else the chain of its name. Commands write no name, so an entry without one
+   * begins a chain only at the start of a file.
+   */
   #chainOf(link: Link, place: string): Chain {
     const { prev, seq, replica } = link
     const followed = this.#byLastHash.get(prev)

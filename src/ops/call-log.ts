@@ -57,6 +57,7 @@ export class CallLog {
   #roomyAt = Number.NEGATIVE_INFINITY
   /** Bytes of lines for which it had room, and that are not written. */
   #room = 0
+  /** Lines that could not be written, and that no line has told of yet. */
   #lost = 0
   /** Calls that have begun and are not recorded. */
   #open = 0
@@ -134,7 +135,7 @@ export class CallLog {
     })
   }
 
-  /** As `record`, of a refused call. Past a bound of its caller, or of all, only their number is written, and later. */
+  /** Records a refused call. Past a bound of its caller, or of all, their number alone is written after the second. */
   async refused(caller: RefusedCaller, makeRecord: () => Promise<CallRecord>): Promise<void> {
     if (this.#log.isWritten(caller)) await this.record(await makeRecord())
   }

@@ -60,7 +60,10 @@ export class ChainedFile {
     this.#file = openPrivate(options.path)
   }
 
-  /** Appends entries in one write, after a line that continues another file. Throws if they were not written whole. */
+  /**
+   * Appends entries in one write. An empty file that continues another begins with a line that says so. Throws if the
+   * entries were not written whole.
+   */
   append(entries: readonly Entry[]): void {
     this.#requireOpen()
     const { lock } = this.#options

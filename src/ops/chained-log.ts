@@ -88,7 +88,7 @@ export class ChainedLog {
     return new StoreError(kind, `${this.#options.name} cannot be written: ${(cause as Error).message}`, { cause })
   }
 
-  /** Opens the file of this name after one was moved. `settle` writes lines that could not be written before. */
+  /** Opens the file of this name after one was moved away. `settle` writes lines that could not be written before. */
   reopen(settle: () => void): void {
     this.#attempt(() => {
       this.#file.reopen()

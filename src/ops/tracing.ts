@@ -60,7 +60,8 @@ export async function openTracing(environment: NodeJS.ProcessEnv) {
 
   return {
     /**
-     * Runs `work` in a span below the current one or `given`, which `end` completes. If `work` throws, the span failed.
+     * Runs `work` in a span below the current one or `given`. `end`: what the span says of the result. If `work`
+     * throws, the span failed.
      */
     async span<T>(
       { name, kind, attributes = {}, given }: SpanOptions,
