@@ -47,7 +47,7 @@ export async function backUp(store: string, file: string, secret: string): Promi
   }
 }
 
-/** Creates `store` from a backup. Resolves with its secret. Throws StoreError `fatal` if it is none, or is damaged. */
+/** Creates the folder `store` from a backup. Resolves with its secret. Throws StoreError `fatal` for a bad backup. */
 export async function restore(file: string, store: string): Promise<string> {
   try {
     checkFile(file)

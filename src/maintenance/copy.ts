@@ -40,7 +40,10 @@ export function toFolder(store: string): Target {
   }
 }
 
-/** In one transaction, rolled back unless it reads what was given. `check`: what the store's secret makes. */
+/**
+ * In one transaction, rolled back unless it reads what was given. `check`: of the source's instance secret
+ * (`secretCheckOf`); it replaces the check of the empty database.
+ */
 export function toDatabase(database: PostgresStore, check: Uint8Array): Target {
   return (source) =>
     database.transaction('BEGIN', async (run) => {

@@ -92,7 +92,7 @@ export function databaseOf(place: Place): DatabasePlace | undefined {
   return database
 }
 
-/** Opens a store in a database. A store in the folder, which has the audit log, would be forgotten: it is refused. */
+/** Opens a store in a database. Throws CommandError if the folder has a store, too: that one would be forgotten. */
 export async function openDatabaseFolder(
   path: string,
   place: DatabasePlace,
@@ -112,8 +112,8 @@ export async function openDatabaseFolder(
 }
 
 /**
- * For a command that may create a data folder, only where the operator named one: at the default path, in whatever
- * directory it was run, the folder belongs to no server, and a key in it would be useless.
+ * For a command that may create a data folder. It does so only where the operator named one: a folder at the default
+ * path, in whatever directory the command runs, belongs to no server, and a key in it would be useless.
  */
 export function openNamedDataFolder(place: NamedFolder, tell: (text: string) => void): Promise<DataFolder> {
   const { data, isNamed, store } = place
@@ -141,7 +141,7 @@ export async function openDataFolder(path: string): Promise<DataFolder> {
   return openedFolder(path, openLmdbStore(join(path, 'store')), secrets, isNew)
 }
 
-/** Creates the signing keys at the first opening. Of two processes that do so at once, both use those of one. */
+/** Creates the signing keys at the first opening. If two processes do so at once, both use the keys of the first. */
 async function openedFolder(path: string, store: Store, secrets: Secrets, isNew: boolean): Promise<DataFolder> {
   try {
     // Of a store in a database, it may not be there yet.

@@ -45,7 +45,7 @@ export async function openDatabase(
   }
 }
 
-/** Of two processes that open a new database, each with its own secret, one is refused. True for the other. */
+/** True if this process is the first to open a new database. Throws CommandError if the database has another secret. */
 async function requireSecretOf(
   store: PostgresStore,
   secrets: Secrets,

@@ -27,7 +27,7 @@ import {
 import { keyOf } from '../storage/keys.ts'
 import type { Entry } from '../storage/store.ts'
 
-/** The first line. `secret` names the instance secret, and does not reveal it: API keys are hashed with that. */
+/** The first line. `secret` identifies the instance secret, with which API keys are hashed, and does not reveal it. */
 export const headShape = validatorOf(
   closedObject({ postern: Type.Literal('export'), version: Type.Literal(1), secret: Type.String() }),
 )

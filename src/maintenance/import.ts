@@ -93,7 +93,7 @@ function newPlan(store: Store, file: string, deletes: Spool) {
     deletes,
     /** Organizations and namespaces that records refer to, by their name in messages. */
     named: new Map<string, Key>(),
-    /** Records in the file, by the same names. A connection or server that is there twice would count twice. */
+    /** Records in the file, by the same names. A repeated connection or server is refused: it would count twice. */
     loaded: new Set<string>(),
     /** The owners in the file, by the id of each organization that it has anything of. */
     owners: new Map<string, Set<string>>(),
@@ -118,7 +118,7 @@ const takeOut =
 
 /**
  * Throws CommandError for what is named and neither in the file nor in the store, for a server without its listing, for
- * others' organization, and for what would be replaced in a namespace whose owner the file does not say.
+ * an organization of others, and for what would be replaced in a namespace whose owner the file does not say.
  */
 async function requireNamed(plan: Plan): Promise<void> {
   for (const name of plan.servers) {

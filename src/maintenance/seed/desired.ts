@@ -134,7 +134,7 @@ export async function handedOver(store: Store, { namespaces }: Pick<Fixtures, 'n
   return given
 }
 
-/** Fields that are left out stay as stored. The time never moves back: all before it belongs to a former owner. */
+/** Fields that are left out stay as stored. `createdAt` never moves back: all before it belongs to a former owner. */
 function unsaid(wanted: Namespace, before: Partial<Namespace> | undefined, now: Date): Partial<Namespace> {
   const { createdAt: since } = before ?? {}
   const stated = wanted.createdAt ?? (before === undefined ? now.toISOString() : since)

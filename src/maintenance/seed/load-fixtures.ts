@@ -90,8 +90,8 @@ async function tryLoad(
   const isFromFixture = (name: string) => before.names.has(name)
   const isFirst = before.names.size === 0
   const desired = await desiredEntries(store, fixtures, { pepper, now, isFromFixture, isFirst, handedOver: given })
-  /** Takes out of the old manifest what still comes, and warns if it replaces a record that no fixture brought. */
   let brought = 0
+  /** Takes out of the old manifest what still comes, and warns if it replaces a record that no fixture brought. */
   const bring = (key: Key, replaces: boolean) => {
     brought += 1
     if (brought % progressEvery === 0) onProgress('comparing fixtures', brought)

@@ -79,9 +79,9 @@ const fileShape = validatorOf(
 )
 
 /**
- * Reads and checks all files as one set, which must not be used if there are problems, nor after the spool, which has
- * the connections, is closed. `onProgress` is called every 10,000 connections. Others have a turn of the event loop
- * after each file. Rejects with CommandError for a file that cannot be read.
+ * Reads and checks all files as one set. The caller must not use the fixtures if there are problems, nor after closing
+ * the spool, which holds the connections. `onProgress` is called every 10,000 connections. Others have a turn of the
+ * event loop after each file. Rejects with CommandError for a file that cannot be read.
  */
 export async function readFixtures(
   sources: Iterable<SourceFile>,
