@@ -67,7 +67,7 @@ export interface ConnectionPrivate {
   readonly wantedScope?: string
   /** When the sign-in ends, if nothing can renew it: an ISO 8601 time. */
   readonly signedInUntil?: string
-  /** The kept lists of its server: how many definitions they have, and its revisions unless those have a handshake. */
+  /** The kept lists of its server. `definitions`: how many they have. `era`: left out for a server with a handshake. */
   readonly list?: Beside & { readonly definitions: number; readonly era?: 'stateless' }
   /** The definitions of its server that somebody accepted. */
   readonly pins?: Beside

@@ -1,6 +1,6 @@
 /**
- * Free disk space. lmdb-js can crash on a full disk, so no commit begins without enough. Revocations and deletions
- * alone have a lower floor, also among lines of logs: a full disk must not keep a stolen key valid.
+ * Free disk space. lmdb-js can crash on a full disk, so no commit begins without enough. Revocations and deletions have
+ * lower floors: a full disk must not keep a stolen key valid. So has the line of a call that ends.
  */
 
 import { statfsSync } from 'node:fs'

@@ -41,6 +41,7 @@ export const ownedBy = (owner: Owner): Key => prefixOf('owned', ...ownerParts(ow
 export const foldedKey = (namespace: string): Key => keyOf('folded', namespace.toLowerCase(), namespace)
 /** Prefix of the namespaces that are written like this in small letters, and have capital ones. */
 export const foldedLike = (namespace: string): Key => prefixOf('folded', namespace.toLowerCase())
+/** The prefixes of the keys of the directory's indexes. */
 export const directoryIndexKinds = directoryIndexes.map((kind) => prefixOf(kind))
 export type Owner = { readonly organizationId: string } | { readonly userId: string }
 const ownerParts = (owner: Owner): readonly [kind: string, id: string] =>

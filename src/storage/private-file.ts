@@ -25,7 +25,7 @@ export function requirePrivateStats(path: string, found: Stats, kind: 'file' | '
   }
 }
 
-/** Throws CommandError if another user owns the path, also to root: that user could replace what we trust. */
+/** Throws CommandError if another user owns the path, even for root: that user could replace what we trust. */
 export function requireOwn(path: string, { uid }: Stats): void {
   if (hasModes && uid !== process.getuid?.()) {
     throw new CommandError(`${path} belongs to another user: run postern as its owner, or change the owner`)

@@ -13,7 +13,7 @@ import { View } from '../model/view.ts'
 import { asBuffer } from './bytes.ts'
 import type { Key } from './store.ts'
 
-/** `small`: one read may take those of many callers. `large`: as large as somebody makes it. `index`: of other records. */
+/** `small`: one read may take those of many callers. `large`: of any size. `index`: made from others, with no value. */
 type Size = 'small' | 'large' | 'index'
 
 /** `parts`: names of the parts after the letter, with NUL between. `name`: in messages, with parts in braces. */

@@ -26,7 +26,7 @@ export interface Range {
   readonly limit: number
 }
 
-/** The write happens only if the key still holds exactly this value; null: nothing. */
+/** The write happens only if the key still holds exactly this value; null: only if it holds nothing. */
 export interface Check {
   readonly key: Key
   readonly value: Uint8Array | null
@@ -88,7 +88,7 @@ export interface Store {
   concatValues(range: Range, beside?: Key): Promise<ConcatenatedValues & { readonly beside: Uint8Array | undefined }>
   /** A small write. Resolves when it is durable. Concurrent commits share a disk flush if the engine can do that. */
   commit(write: Write): Promise<Committed>
-  /** A write of any size. Consumes `puts` and `deletes` on the way. It may block others: for start-up and commands. */
+  /** `commit` for any size. Consumes `puts` and `deletes` on the way. May block others: for start-up and commands. */
   load(write: Write): Promise<Committed>
   /** Each read is a round trip to another machine, so that few large ones are better than many small ones. */
   readonly isRemote?: boolean
@@ -136,9 +136,9 @@ export interface ConcatenatedValues {
 }
 
 /**
- * `unavailable`: nothing was written, try again later (full disk, failed engine). `indeterminate`: whether the write was
- * done is not known, and will not be: read before it is repeated. `too_large`: a key out of bounds. `damaged`: a value does not match its checksum. `fatal`: the store cannot be used; the message is one line for the
- * operator.
+ * `unavailable`: nothing was written, try again later (full disk, failed engine). `indeterminate`: whether the write
+ * was done is not known, and will not be: read before you repeat it. `too_large`: a key out of bounds. `damaged`: a
+ * value does not match its checksum. `fatal`: the store cannot be used; the message is one line for the operator.
  */
 export class StoreError extends Error {
   override readonly name = 'StoreError'

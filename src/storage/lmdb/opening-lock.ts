@@ -20,7 +20,10 @@ const commitsTogetherMs = 100
 
 export const openingLockFile = 'opening.lock'
 
-/** Runs `opening` while no process commits, `write` while none opens. Throws StoreError `unavailable` past `waitMs`. */
+/**
+ * Runs `work`: an `opening` while no process commits, a synchronous `write` while no process opens the store. Throws
+ * StoreError `unavailable` after `waitMs`.
+ */
 export function withLock<T>(folder: string, use: 'opening' | 'write', work: () => T, waitMs = storeOpeningWaitMs): T {
   const lock = openLock(folder, waitMs, [use === 'opening' ? 'BEGIN EXCLUSIVE' : 'BEGIN', readSchema])
   try {

@@ -89,7 +89,7 @@ function* everyRecord(
 
 export interface Repair {
   readonly scan: Scan
-  /** Replaces all index entries by these, in key order, and those of the directory by `more`, with other entries. */
+  /** Replaces all index entries by these, in key order. `more`: the directory's index entries, and other entries. */
   replaceIndex(entries: readonly Entry[], more: readonly Entry[]): Promise<void>
 }
 

@@ -18,8 +18,8 @@ import { createScratchBuffer } from './scratch-buffer.ts'
 const segmentSpillBytes = 2 ** 20
 
 /**
- * Kinds stored in segments, with the largest size of one in bytes. With 16 kB, a page of connections is in a few. A
- * segment of index entries, which change one by one, is one page of LMDB, which a single entry would rewrite anyway.
+ * Kinds stored in segments, with the largest size of a segment in bytes. With 16 kB, few segments have a page of
+ * connections. Index entries change one by one: their segment is one LMDB page, which LMDB rewrites for each anyway.
  */
 export const packedKinds = { c: 16 * 1024, x: 4 * 1024 - 64 } as const satisfies PackedKinds
 

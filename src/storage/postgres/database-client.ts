@@ -14,7 +14,7 @@ import { type Address, type Host, nameOf } from './store-url.ts'
 const storeTransactionMs = 30_000
 /** Seconds to connect to a database. Past it: the statement that needs the connection fails. */
 const storeConnectSeconds = 5
-/** Milliseconds between closings of all idle connections after one was lost or late. Within it: that one alone. */
+/** Milliseconds between closings of all idle connections after one was lost or late. Within it: only that one. */
 export const storeRenewMs = 1000
 
 /**

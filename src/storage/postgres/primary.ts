@@ -22,6 +22,7 @@ export interface Look {
   readonly started: string
 }
 
+/** The facts that are remembered of earlier looks. */
 export interface Known {
   readonly system: string | undefined
   /** The highest timeline that was seen. */

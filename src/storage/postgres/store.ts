@@ -92,7 +92,7 @@ export async function openPostgresStore(options: PostgresOptions) {
         const statement = 'UPDATE postern_instance SET secret_check = $1 WHERE secret_check IS NULL RETURNING version'
         return (await run(statement, [asBuffer(check)])).length === 1
       }),
-    /** Sends heartbeats under a name. Throws StoreError `fatal` if it is taken, or another has another base URL. */
+    /** Sends heartbeats. Throws StoreError `fatal` if a replica has this name already, or one has another base URL. */
     async join(replica: Replica): Promise<void> {
       const run = randomBytes(12).toString('hex')
       await joinReplicas(statements, { ...replica, run }, clock)
