@@ -1,8 +1,8 @@
 /** Work that is asked for more often than it can be done. */
 
 /**
- * Runs one update at a time. A call needs one that begins after it; all calls that wait for it share it, so they must
- * give the same. Rejects with what that update throws.
+ * Runs one update at a time. A call waits for an update that begins after it. All calls that wait for the same update
+ * share its result, so they must give the same arguments. Rejects with what that update throws.
  */
 export function oneAtATime<Given extends unknown[], Result>(
   update: (...given: Given) => Promise<Result>,
