@@ -28,8 +28,8 @@ export function apiKeyDigest(pepper: Buffer, key: string): string {
 }
 
 /**
- * The id of a key of fixtures: the same in every load, so tokens minted with the key survive a reload, but another one
- * for another user, as tokens, sessions and links of the former user name the old one.
+ * The id of a key of fixtures. It is the same in every load, so tokens minted with the key survive a reload. If another
+ * user gets the key, it gets another id: tokens, sessions and links of the former user name the old one.
  */
 export function fixtureKeyId(digest: string, userId: string): string {
   return `key_${createHash('sha256').update(`${digest}\0${userId}`).digest('hex').slice(0, 16)}`
@@ -41,7 +41,7 @@ export interface NewApiKey extends Pick<ApiKey, 'userId' | 'name' | 'operator' |
   readonly now: Date
 }
 
-/** A new key, in the clear here alone, with what the store keeps of it beside the directory's version. */
+/** A new key, with what the store keeps of it beside the directory's version. Only the result has it in the clear. */
 export function makeApiKey(pepper: Buffer, { key = newApiKey(), now, ...about }: NewApiKey) {
   const keyId = `key_${randomBytes(9).toString('base64url')}`
   const record: ApiKey = { keyId, ...about, createdAt: now.toISOString(), revokedAt: null }
@@ -62,7 +62,7 @@ export async function findApiKey(store: Pick<Store, 'get'>, digest: string): Pro
   return record && readApiKey(record)
 }
 
-/** All keys, revoked ones included, oldest first. `slices`: those of a request. */
+/** All keys, revoked ones included, oldest first. `slices`: of the request that asks for them. */
 export async function listApiKeys(store: Store, slices?: Slices): Promise<ApiKey[]> {
   const all = everyEntry(store, prefixOf('apiKey'), slices)
   return (await Array.fromAsync(all, ({ value }) => readApiKey(value))).sort(olderFirst)

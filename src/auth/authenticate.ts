@@ -28,7 +28,7 @@ export interface Caller {
   readonly family: string
   /** Whether the API key is an operator's: it, and its tokens without organization, may access every namespace. */
   readonly operator: boolean
-  /** That of a token minted for one, or of an organization's key: such a caller has access to its namespaces only. */
+  /** The organization that the token was minted for, or the key acts for: access is to its namespaces only. */
   readonly organizationId: string | undefined
   /** The token's policy; empty for an API key and for a token without one. */
   readonly blocks: readonly Block[]
@@ -60,6 +60,7 @@ interface AuthenticatorOptions {
   readonly cookieCaller?: (request: Request) => Promise<Authenticated | undefined>
 }
 
+/** Finds the caller of a request by its credential. Refused credentials are counted and logged (`Refuse`). */
 export class Authenticator {
   readonly #options: AuthenticatorOptions
   /** Of requests with a token: thousands of open streams are authenticated again each second. */
@@ -78,7 +79,7 @@ export class Authenticator {
     return issuedClaims(token, { keys: await this.keys(), issuer: this.#options.issuer })
   }
 
-  /** The caller of an API key that a person typed, and no token. Throws and counts as `authenticate`. */
+  /** The caller of an API key that a person typed; tokens are refused. Throws and counts failures as `authenticate`. */
   async authenticateKey(typed: string, request: Request): Promise<Caller> {
     const { directory, refuse } = this.#options
     const caller = await this.#byKey(typed, await directory.current())
@@ -173,7 +174,7 @@ export async function canAccessNamespace(caller: Caller, namespace: Namespace, d
   return (await directory.role(namespace.organizationId, caller.userId)) !== undefined
 }
 
-/** Whether the user is an admin or owner, as operators are, and keys of the organization (contract, 2.1). */
+/** Whether the caller is an admin or owner, as operators and the organization's own keys are (contract, 2.1). */
 export async function isOrganizationAdmin(
   { userId, operator }: Pick<Caller, 'userId' | 'operator'>,
   organizationId: string,
@@ -216,7 +217,7 @@ export async function endedBy(
   return org === undefined || (await isOrganizationAdmin(key, org, directory)) ? undefined : 'membership'
 }
 
-/** The caller that a good token stands for. Undefined where this version cannot read a constraint of it. */
+/** The caller that a good token stands for. Undefined if this version cannot read a constraint: none is skipped. */
 export function callerOfToken(claims: ServiceTokenClaims, key: ApiKey): Caller | undefined {
   const blocks: Block[] = []
   for (const constraint of claims.policy) {

@@ -75,7 +75,7 @@ export function requireOperator(
   if (!context.caller.operator) throw new PlatformError('forbidden', message)
 }
 
-/** Requires a manager of the namespace in a request's path, for a write. The function throws 404 and 403. */
+/** Makes a function that requires a manager of the namespace in a path, for a write, and throws 404 and 403. */
 export function managedBy({ authorizer }: { readonly authorizer: Pick<Authorizer, 'requireManager'> }) {
   const toWrite = { resource: 'namespaces', operation: 'write' } as const
   return (context: RequestContext) => authorizer.requireManager(context, namesInPath(context.request.url)[0], toWrite)
@@ -129,7 +129,7 @@ export function createAuthorizer(
       return contextOf(await authenticator.authenticate(request, isRepeated), request, clock)
     },
     requireNamespace,
-    /** For reads or calls of some connections of a namespace, or of the one with this id. Throws 404 and 403. */
+    /** The namespace, if the caller may read or call some connections, or the one of this id. Throws 404 and 403. */
     async requireReadOrCall(context: RequestContext, name: string | undefined, connectionId?: string) {
       const found = await accessibleNamespace(context, name)
       const { namespace } = found
@@ -143,7 +143,7 @@ export function createAuthorizer(
         requireByPolicy(context, connection, 'read')
       return found
     },
-    /** For an operation on a namespace or its servers (contract, 4.5); only managers write. Throws 404, then 403. */
+    /** The namespace, for work on it or its servers (contract, 4.5); only managers write. Throws 404, then 403. */
     async requireManager(context: RequestContext, name: string | undefined, wanted: ResourceAccess) {
       const { caller, directory, request } = context
       if (name === undefined || !isSlug(name)) throw notFound(namespaceMissing)
@@ -167,7 +167,7 @@ export function createAuthorizer(
       const decision = decideOnList(context.caller.blocks, { ...wanted, metadata: 'none' })
       enforce(decision, context, { ...wanted, namespace: '', metadata: 'none' })
     },
-    /** The connection in the path, or the named one. Throws the same 404 for a hidden one as for none; then 403. */
+    /** The connection in the path, or the named one. Throws the same 404 if it is hidden or missing; then 403. */
     async requireConnection(context: RequestContext, operation: OperationKind, named?: ConnectionRef) {
       const [first, connectionId] =
         named === undefined ? namesInPath(context.request.url) : [named.namespace, named.connectionId]

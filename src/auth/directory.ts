@@ -77,7 +77,7 @@ function createKept() {
 
 /**
  * The directory in one version, whose records are cached; version '' is never cached. A record is read after the
- * version, so it may be newer, never older. Without one, a look-up gives undefined, false or an empty list.
+ * version, so it may be newer, never older. A look-up of a missing one gives undefined, false or an empty list.
  */
 export class DirectorySnapshot {
   /** '' for a directory that was never written. */

@@ -12,7 +12,7 @@ import { expiringFrom, expiringKey, prefixOf } from '../storage/keys.ts'
 import type { Key, Store } from '../storage/store.ts'
 import { openSealed, seal } from './secrets.ts'
 
-/** Expired records that one write deletes, more than it adds. Past it: the next write deletes them. */
+/** Expired records that one write deletes: more than it adds, so none pile up. Past it: the next write deletes them. */
 export const expiredRecordsDeletedMax = 20
 /** Expired records among which a write chooses those that it deletes. Past it: later ones wait until these are gone. */
 const expiredRecordsReadMax = 1000

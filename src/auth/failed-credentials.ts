@@ -1,6 +1,6 @@
 /**
  * Credentials that are refused: they are counted, so that nobody tries many, and the log says why; the response never
- * does. A flood of them does not flood the log, of which no line contains a credential.
+ * does. A flood of them does not flood the log, and no line of the log contains a credential.
  */
 
 import type { Clock } from '../clock.ts'
@@ -62,7 +62,7 @@ interface RefusingParts {
 
 export type Refuse = ReturnType<typeof createRefuse>
 
-/** The function logs why, and counts a failure if `isCounted`. It returns the error for the client, which says less. */
+/** Makes a function that logs why, and counts a failure if `isCounted`. Its error for the client says less. */
 export function createRefuse({ log, clock, failures, sockets, requestId, observer }: RefusingParts) {
   const note = createRefusedLog(log, clock)
   return (request: Request, { refused, details }: Refused, isCounted = true): PlatformError => {

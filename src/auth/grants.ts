@@ -89,8 +89,8 @@ export function madeAtOf(namespace: Namespace, made: { readonly createdAt: strin
 }
 
 /**
- * Whether a client that signed in was allowed something else, that has or had this name. The times of tokens cannot
- * tell: a fixture or an import may bring an earlier `createdAt`.
+ * Whether a client that signed in was allowed another connection, namespace or view that has or had the same name. The
+ * times of tokens cannot tell: a fixture or an import may bring an earlier `createdAt`.
  */
 export async function isGrantedForAnother(
   directory: { grantMadeAt(grantId: string): Promise<string | undefined> },

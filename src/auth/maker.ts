@@ -1,6 +1,6 @@
 /**
  * The credential by which somebody made a setup ticket, or began a sign-in. Both outlast its request, and are void when
- * the key or a token is revoked, its user lost access to the namespace, or that has come to another owner.
+ * the key or a token is revoked, its user lost access to the namespace, or the namespace has another owner.
  */
 
 import { createdAtOf } from '../model/organization.ts'
@@ -12,6 +12,7 @@ export interface Maker {
   readonly keyId: string
   /** The ids of the token and of those that it was minted with. */
   readonly tokens: readonly string[]
+  /** The organization that the token was minted for; that of an organization's key is looked up. */
   readonly organizationId?: string
   /** When the namespace was made for its owner. Left out if it was there no more. */
   readonly namespaceCreatedAt?: string

@@ -1,4 +1,4 @@
-/** Which namespaces a caller may access, and which it manages (contract, 2.6). No policies here. */
+/** Which namespaces a caller may access, and which it manages (contract, 2.6). Policies are evaluated elsewhere. */
 
 import { type Allowance, allowanceOf } from '../fairness/allowance.ts'
 import type { Namespace } from '../model/organization.ts'
@@ -71,7 +71,7 @@ export function namespacesOf(store: Pick<Store, 'keys'>, { directory }: Asking, 
   ])
 }
 
-/** Whether the caller may access a namespace of a registered server: one function for all namespaces. */
+/** Resolves with a function that says whether the caller may access a namespace: make one per request. */
 export async function accessOf(store: Pick<Store, 'keys'>, asking: Asking) {
   if (asking.caller.operator && asking.caller.organizationId === undefined) return () => true
   const accessible = await accessibleNamespaces(store, asking)

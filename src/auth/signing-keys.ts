@@ -43,7 +43,7 @@ export function keyRing(records: readonly SigningKeyRecord[]) {
   return { active, all }
 }
 
-/** Of the active key, and of a retired one until the last has expired. */
+/** Whether tokens of this key are accepted: of the active key, and of a retired one until the last has expired. */
 export function isAccepted({ state, since }: Pick<SigningKey, 'state' | 'since'>, nowSeconds: number): boolean {
   return state === 'active' || (state === 'retired' && nowSeconds < since + keyRetirementSeconds)
 }

@@ -24,7 +24,7 @@ const decodeMsPerMegabyte = 5
 /** Characters of other texts (`Allowance.parse`) for a byte: metadata may be empty objects, which leave most behind. */
 const parsedPerByte = 3
 
-/** In the order of `refs`; undefined for none. Each read is one snapshot. Rejects with `rate_limited`. */
+/** Connections in the order of `refs`; undefined if missing. Each read is one snapshot. Rejects with `rate_limited`. */
 export async function manyConnections(
   store: Pick<Store, 'getMany'>,
   request: Request,
@@ -41,7 +41,7 @@ export async function manyConnections(
   return found
 }
 
-/** The same as they are stored, a part at a time, each in the owner's time if `waits`. Throws `rate_limited`. */
+/** The same records as stored, a part at a time; each waits for the owner's time if `waits`. Throws `rate_limited`. */
 export async function* recordsInParts(
   store: Pick<Store, 'getMany'>,
   request: Request,

@@ -59,7 +59,7 @@ export function createWrites({ authorizer, denials, audit, store, writeRate, rem
 
   return {
     authenticate,
-    /** Before the body is read: authenticates as above, authorizes, and refuses a query. Throws what these throw. */
+    /** Begins a change, before its body is read: authenticates, authorizes, refuses a query. Throws as these do. */
     async begin<A>(request: Request, authorize: Authorize<A>, kind?: 'removal'): Promise<DirectoryWrite<A>> {
       const first = await authenticate(request, kind)
       const allowed = await authorize(first)
