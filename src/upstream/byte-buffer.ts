@@ -1,7 +1,7 @@
 /**
  * A buffer of bytes that were received and not read yet. Chunks are joined on arrival, because separate one-byte chunks
- * would take eighty times their length in memory; and copied, because the runtime reads up to half a megabyte at once,
- * all of which a chunk would keep. The bytes count against the holder's share of memory.
+ * would take eighty times their length in memory. They are copied, because the runtime reads up to half a megabyte at
+ * once, all of which a chunk would keep in memory. The bytes count against the holder's share of memory.
  */
 
 import type { Holder } from '../fairness/owner.ts'

@@ -38,7 +38,7 @@ export function wireRequest({ method, path, host, headers, via, body }: Outgoing
   return bytes
 }
 
-/** From alternating names and values: by lower-case name, repeated ones joined. Throws past `upstreamHeadBytesMax`. */
+/** Headers by lower-case name, of names and values in turn; joins repeated ones. Throws past `upstreamHeadBytesMax`. */
 export function headersOf(raw: readonly string[]): Record<string, string> {
   // Without a prototype, because an upstream may send a header named `__proto__`.
   const headers: Record<string, string> = Object.create(null)

@@ -136,7 +136,7 @@ function couldBeWritten(about: Introspection['about']): boolean {
   return !('problem' in readJson(JSON.stringify(about), { depthMax: jsonDepthMax })) && aboutShape.isValid(about)
 }
 
-/** The problem for which a write of a server would refuse a list too (`server-handlers.ts`). As work in steps. */
+/** The problem of a list, for which a write would refuse it too (`server-handlers.ts`). As work in steps. */
 function* problemOf(what: keyof Definitions, found: Partial<Definitions>): Work<string | undefined> {
   const count = found[what]?.length ?? 0
   if (count > introspectionItemsMax) return `The server has ${count} ${what}; at most ${introspectionItemsMax} are kept`

@@ -26,7 +26,7 @@ const listedPartsMax = 30_000
 const introspectedValuesMax = 50_000
 /** Characters of an error by which a server refuses to say what it has. Past it: cut. */
 export const serverErrorCharsMax = 200
-/** Bytes of a probe's response; icons fit. Past it: the connection is created with the state `error`. */
+/** Bytes of a probe's response; instructions and icons fit. Past it: the connection is created in state `error`. */
 export const probeResponseBytesMax = 256 * 1024
 /** Bytes of that response parsed in one turn of the event loop; about five milliseconds. Past it: the next turn. */
 const probeBytesAtOnce = 4 * 1024

@@ -45,7 +45,7 @@ export class ResponseParser {
     this.isReusable = false
   }
 
-  /** Parses a chunk. `whole`: the response is complete. An Error: it is none, or parsers could read it differently. */
+  /** Parses a chunk. `whole`: the response is complete. An Error: it is not one, or parsers could differ on it. */
   read(chunk: Buffer): 'partial' | 'whole' | Error {
     let read: number | Error
     const isBody = this.#hasHead

@@ -27,11 +27,11 @@ export interface UpstreamRequest {
   readonly body?: Uint8Array | string
   /** The `Via` header of the client's request. */
   readonly via?: string | undefined
-  /** Causes the request: the look-up, and the response until it is read, count against this holder's shares. */
+  /** The holder that causes the request: the look-up, and the response until it is read, count for its shares. */
   readonly holder: Holder
   /** Aborts when the client disconnects. A function, called only for slow responses: the signal is costly to create. */
   readonly signal?: (() => AbortSignal) | undefined
-  /** Asked again when a connection had to be opened. Undefined if it may still be sent; `send` rejects as this does. */
+  /** Asked right before sending, perhaps seconds later. Undefined if it may be sent; `send` rejects as this does. */
   readonly requireAccess?: () => Promise<void> | undefined
   /** `isSent` is set before the first byte is written: from then on the server may execute the request. */
   readonly progress?: { isSent: boolean }
