@@ -5,7 +5,7 @@ import type { Page, PreparedList } from '../features/connections/connection-list
 import { isUnchanged, privateJson } from '../http/respond.ts'
 import { pageCacheBytesMax } from '../limits.ts'
 
-/** List URLs requested once; a page is cached at its second request. Past it: all of them count as new. */
+/** List URLs requested once, a few hundred bytes each: the second request caches a page. Past it: all count as new. */
 export const pagesRequestedOnceMax = 1000
 
 interface KeptPage {

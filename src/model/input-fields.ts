@@ -40,7 +40,7 @@ type JsonObject = Readonly<Record<string, unknown>>
 /** The part of a status that names the values to enter, and those that are missing. */
 export type InputRequired = Extract<ConnectionStatus, { state: 'input_required' }>
 
-/** The fields of a schema, in order. One that no form can ask for is left out; if it is required, a `problem`. */
+/** The fields of a schema, in order, or a `problem`. Optional ones that no form can ask for are left out. */
 export function readInputFields(schema: JsonObject): { readonly fields: InputField[] } | { readonly problem: string } {
   const required = new Set(Array.isArray(schema['required']) ? schema['required'] : [])
   const fields: InputField[] = []

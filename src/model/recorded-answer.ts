@@ -7,7 +7,7 @@ import { QualifiedName } from './names.ts'
 /** Ours: the longest delay of a recorded answer. Past it: a problem of the fixtures. */
 const mockDelayMsMax = 60_000
 
-/** For calls whose arguments contain these: objects may have more fields, everything else must be equal. */
+/** An answer to calls whose arguments contain the given ones: objects may have more fields, the rest is equal. */
 export const RecordedAnswer = closedObject({
   server: QualifiedName,
   tool: Type.String({ minLength: 1 }),

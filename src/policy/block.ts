@@ -25,7 +25,7 @@ export interface Block {
 /** Pairs of which all must match. */
 export type MetadataSet = readonly (readonly [key: string, value: string])[]
 
-/** Parses a constraint whose schema was checked, but not its patterns. Places are relative to the constraint. */
+/** Parses a constraint whose schema was checked; patterns are not compiled. Places are relative to the constraint. */
 export function readConstraint(constraint: Constraint): { block: Block } | { problem: Problem } {
   const { namespaces, resources, operations, metadata, ttl, rpcReqMatch } = constraint
   const lifetime = ttl === undefined ? undefined : readTtl(ttl)
@@ -50,7 +50,7 @@ export function readConstraint(constraint: Constraint): { block: Block } | { pro
 
 const policyShape = validatorOf(Policy)
 
-/** Parses a policy, but not its patterns, or returns the first problem, with a place such as `policy[0].ttl`. */
+/** Parses a policy, but no patterns, or returns the first problem, with a place such as `policy[0].ttl`. */
 export function readPolicy(policy: unknown): { blocks: Block[] } | { problem: Problem } {
   if (!policyShape.isValid(policy)) return { problem: within('policy', policyShape.firstProblem(policy)) }
   const blocks: Block[] = []
@@ -91,6 +91,7 @@ export function* compiling(blocks: readonly Block[]): Generator<number, void> {
 /** Bytes of memory for a character of a policy's JSON: parsed and as blocks, a short set of metadata takes 620. */
 const policyBytesPerCharacter = 60
 
+/** Estimates the bytes of memory that a policy takes, parsed and as blocks. */
 export function policyBytes(policy: readonly Constraint[] = []): number {
   return policyBytesPerCharacter * JSON.stringify(policy).length
 }

@@ -13,7 +13,7 @@ export interface Access {
   readonly namespace: string
   readonly resource: ResourceType
   readonly operation: OperationKind
-  /** 'none': there is no connection, so any metadata denies. 'narrowed': a list, narrowed row by row and not denied. */
+  /** 'none': no connection, so any metadata constraint denies. 'narrowed': a list, narrowed row by row, not denied. */
   readonly metadata: MetadataFacts | 'none' | 'narrowed'
   /** The body of an MCP request. `rpcReqMatch` does not apply to other requests. */
   readonly rpc?: unknown

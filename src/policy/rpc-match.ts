@@ -46,8 +46,8 @@ const parts = 'server|tools|prompts|resources|completion|logging|tasks|roots|sam
 const ofMcp = new RegExp(`^\\W*(?:(?:initialize|ping)$|(?:${parts}|subscriptions)/)`, 'iu')
 
 /**
- * The methods that have the parameter in which a path begins, for those that rules are written about; undefined for
- * other paths. Servers ignore the parameter in other methods of MCP: a client could add it to pass a rule about tools.
+ * The methods that have the parameter in which a path begins, if rules are written about that parameter; undefined
+ * for other paths. Servers ignore the parameter in other methods: a client could add it to pass a rule about tools.
  */
 export function methodsWith(path: string): ReadonlySet<string> | undefined {
   const [first, second = ''] = path.split('.', 2)
@@ -153,7 +153,7 @@ const all: Lookalikes = { has: () => true, size: 1 }
  */
 const manyMarks = /[\p{M}\uff9e\uff9f]{31}/u
 
-/** Equal for keys that some parsers treat as the same. One with that many marks, as no rule has, is not normalized. */
+/** Equal for keys that some parsers treat as the same. A key with `manyMarks` is not normalized: no rule has one. */
 export function foldCase(key: string): string {
   const read = untilNul(key)
   if (!isNormalized(read)) return read.toLowerCase()

@@ -21,7 +21,7 @@ export function narrowTheSame(a: Pick<View, 'policy'> | undefined, b: Pick<View,
   return a === b || JSON.stringify(a?.policy) === JSON.stringify(b?.policy)
 }
 
-/** The blocks of a view's policy, named for refusals. Each narrows, so an unreadable one allows nothing. */
+/** The blocks of a view's policy, named apart from the token's. Each narrows, so an unreadable one allows nothing. */
 export function viewBlocks(policy: readonly Constraint[]): readonly Block[] {
   if (policy.length === 0) return []
   const read = readPolicy(policy)
