@@ -64,7 +64,7 @@ const Document = Type.Composite([
 ])
 const documentShape = validatorOf(Document)
 
-/** `mcp_`, the time in base 36, 48 bits of a keyed hash of the network that registered it, and 128 random bits. */
+/** `mcp_`, the time in base 36, which orders unused clients, 48 bits of a keyed hash of the network, 128 random. */
 const registeredShape = /^mcp_([0-9a-z]{8})([A-Za-z0-9_-]{8})[A-Za-z0-9_-]{22}$/
 
 /** Registers a client, as `readMetadata` read it, for somebody in this network. */
@@ -99,7 +99,10 @@ export function usesOf({ clientId, host, ...stored }: Client, userId: string, us
   }
 }
 
-/** The unused clients to delete: the expired, and beyond `unusedClientsMax` the oldest of the network that has most. */
+/**
+ * The unused clients to delete: the expired, and beyond `unusedClientsMax` the oldest of the network that has most, so
+ * that nobody throws out the clients of others.
+ */
 async function removable({ store, clock }: OAuthDeps): Promise<Key[]> {
   const { keys } = await store.keys({ ...prefixRange(prefixOf('unusedClient')), limit: 2 * unusedClientsMax })
   const firstKept = keyOf('unusedClient', `mcp_${timeText(secondsOf(clock) - unusedClientSeconds)}`)

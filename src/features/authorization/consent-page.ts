@@ -38,7 +38,7 @@ export function* toolChoices(tools: readonly ShownTool[]): Work<Html[]> {
   return choices
 }
 
-/** `tools`: undefined if they are not known, and are typed. `problem`: with the last choice; then the page is 400. */
+/** `tools`: undefined if unknown; then users type names. `problem`: with the last choice; then the page is 400. */
 export function consentPage(base: string, asked: Asked, tools?: readonly Html[], problem?: string): Response {
   const { client, redirectUri, session, context, resource } = asked
   const { namespace, connectionId, view, connection } = resource

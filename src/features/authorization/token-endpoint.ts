@@ -167,7 +167,7 @@ async function callerOf({ directory, store }: OAuthDeps, allowed: Allowed): Prom
   return live.caller
 }
 
-/** The response with a new access token, and the refresh token if there is one: for when the grant is stored. */
+/** The response with a new access token, and a refresh token if there is one. Send it only once the grant is stored. */
 async function accessResponse(deps: OAuthDeps, grant: Grant, caller: Caller): Promise<Response> {
   const { signInKey } = deps
   const iat = secondsOf(deps.clock)

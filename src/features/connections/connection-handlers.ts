@@ -1,4 +1,4 @@
-/** The handlers for connections (specification 4.2; contract, 5 and 6). Comments list the statuses of their lines. */
+/** Handlers for connections (specification 4.2; contract, 5 and 6). Comments beside lines list their error statuses. */
 
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { whileAllowed } from '../../auth/while-allowed.ts'

@@ -61,7 +61,7 @@ function cutTo(bytes: number, text: string): string {
   if (Buffer.byteLength(text) <= bytes) return text
   const room = bytes - Buffer.byteLength('…')
   if (room <= 0) return ''
-  // As a stream: a character that is cut through is left out.
+  // In stream mode the decoder leaves out a character that is cut through.
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   return `${decoder.decode(Buffer.from(text).subarray(0, room), { stream: true })}…`
 }

@@ -33,7 +33,7 @@ interface ListsOf {
   readonly called?: string | undefined
 }
 
-/** Passes the connections that the caller sees to `use`, each with what it offers. Throws 400, 429, and as `use`. */
+/** Passes to `use` what the caller's connections offer, by length of names. Throws 400, 429, and what `use` throws. */
 export async function withLists<T>(
   { kept, store }: { readonly kept: KeptLists; readonly store: Store },
   context: RequestContext,
@@ -60,7 +60,7 @@ export async function withLists<T>(
   )
 }
 
-/** The same for a request to the endpoint, which may wait for servers, under its names. */
+/** The same for a request to the endpoint: it may wait for servers, and its options say how long names are. */
 export function withShown<T>(
   deps: { readonly kept: KeptLists; readonly store: Store },
   { context, namespace: { namespace }, options }: EndpointRequest,

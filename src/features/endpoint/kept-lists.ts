@@ -69,7 +69,7 @@ export interface ListedConnection extends AuthorizedConnection {
 /** Whether servers may be asked for an answer, or only `behind` it: then nothing waits for them. */
 export type MayAsk = boolean | 'behind'
 
-/** With the size of its lists as they are stored. */
+/** A connection with the size of its lists as they are stored. */
 interface Seen extends AuthorizedConnection, Size {}
 
 const isSeen = ({ caller }: Pick<RequestContext, 'caller'>, { connection }: StoredConnection) =>
@@ -131,7 +131,7 @@ export class KeptLists implements FirstLists {
       places.defer(allowance.takeRecords(seen.reduce((sum, { stored }) => sum + stored.bytes.length, 0)))
       if (isLarge) places.use(await this.#joins.enter(context, { bytes: Math.max(bytes, largeBytes), definitions }))
       const listed = await this.#all(context, seen, mayAsk)
-      // Some were read just now.
+      // Lists that were read just now may be larger than those that were stored.
       const isLargeNow = listed.reduce((sum, { kept }) => sum + sizeOf(kept).bytes, 0) > largeBytes
       if (isLargeNow && !isLarge) {
         isLarge = true

@@ -27,7 +27,7 @@ export async function seenConnections(
 /** Ids that are looked through for a listed name. Past it: as for `joinedConnectionsMax`. */
 const lookedThroughMax = 1000
 
-/** Those that may have this listed name. Undefined if the caller sees too many. Rejects as `Slices.next`. */
+/** The connections that may have this listed name. Undefined if the caller sees too many. Rejects as `Slices.next`. */
 export async function connectionsNamedIn(
   store: Store,
   context: RequestContext,

@@ -69,7 +69,7 @@ export async function lookAt(
   return { ...described, request, connection, outside }
 }
 
-/** In steps. Throws `invalid_request` for one that contradicts itself, or a message that the endpoint refuses. */
+/** Reads a description in steps. Throws `invalid_request` if it contradicts itself, or its message is refused. */
 export function* describing(given: DescribedRequest): Work<Pick<LookedAt, 'request' | 'isAboutConnection'>> {
   const { namespace, connection, metadata } = given
   const { resource, operation } = impliedBy(given)
@@ -183,7 +183,7 @@ async function isForFormer(
   return isGrantedForAnother(directory, claims, madeAtOf(found, made))
 }
 
-/** Whether the token is good now, and for such a request: that of a client is good at one endpoint alone. */
+/** Whether the token is good now, and for such a request: a client's token is good at one endpoint alone. */
 function tokenVerdict(
   { claims: { iss, aud, jti }, state }: NonNullable<Explained['token']>,
   { namespace, resource, operation }: Described,

@@ -130,7 +130,7 @@ class Search {
     return this.#found
   }
 
-  /** The least metadata that the new policy asks for: if the old one allows all of these, it allows more, too. */
+  /** The least metadata that the new policy asks for: an old one that allows all of these allows any with more, too. */
   *#metadata(): Work<readonly MetadataSet[]> {
     let joined: readonly MetadataSet[] | undefined = [[]]
     for (const { metadata } of this.#new)

@@ -21,7 +21,7 @@ export const leadingSpacesMax = 64 * 1024
 export interface ClientResponseOptions {
   /** Whether the client sent a session id that was valid. Then a 404 means that the session has ended. */
   readonly hasClientSession: boolean
-  /** Keeps the call slot of an open response until what this returns is called: the client has read it or left. */
+  /** Keeps the call slot of an open response until the returned function is called: the client has read it or left. */
   readonly keepSlot: () => () => void
 }
 

@@ -54,7 +54,7 @@ export class EventStream {
     return this.#controller !== undefined
   }
 
-  /** Whether the client has not taken `unreadBytesMax`. */
+  /** Whether `unreadBytesMax` bytes or more wait for the client to take them. */
   get isFull(): boolean {
     return this.isOpen && (this.#controller?.desiredSize ?? 0) <= 0
   }

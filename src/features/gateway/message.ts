@@ -164,7 +164,7 @@ function punctuationProblem(body: Readonly<Record<string, unknown>>): string | u
   return field && lookalikeOf(field)
 }
 
-/** Imported on first use, as most processes need none. Kept, as even a repeated `import()` takes ten microseconds. */
+/** Imported on first use, as most processes never need it. Kept: even a repeated `import()` takes ten microseconds. */
 let official: typeof import('@modelcontextprotocol/server') | undefined
 
 /** The era of a request; a 400 response if headers and body contradict each other, or a required header is missing. */
@@ -224,7 +224,7 @@ function plainValue(header: string): string | null {
 
 const paramPrefix = 'mcp-param-'
 
-/** `Mcp-Param-…` repeats one of the arguments: only the tool's schema, which is not read here, states which. */
+/** `Mcp-Param-…` must equal one of the arguments: only the tool's schema, which is not read here, states which. */
 function paramProblem({ body }: Message, headers: Headers): string | undefined {
   const names = [...headers.keys()].filter((name) => name.startsWith(paramPrefix))
   if (names.length === 0) return undefined

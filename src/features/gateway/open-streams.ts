@@ -28,7 +28,7 @@ export function createOpenStreams(every: Every = everyMoment): WatchStream {
   let round: (() => void)[] = []
   let stop: (() => void) | undefined
 
-  /** In batches: after a directory write each is a full look-up, and thousands at once would block the event loop. */
+  /** In batches: after a directory write each check is a full look-up, and thousands would block the event loop. */
   function lookOn(): void {
     for (const each of round.splice(0, streamsCheckedPerTurn)) each()
     if (round.length > 0) setImmediate(lookOn)

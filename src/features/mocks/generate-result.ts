@@ -59,7 +59,7 @@ export interface DesiredRecords {
   readonly scenarioText: string
 }
 
-/** Generates as work in turns. Undefined if no try yields a value that passes `check`, or has steps left for it. */
+/** Generates as work in turns. Undefined if no try yields a value that passes `check` before the steps run out. */
 export function* generating(records: DesiredRecords, check: Check): Generator<number, unknown> {
   const desired = { ...records, scenarioText: cutText(records.scenarioText, scenarioCharsMax) }
   let left = 2 * madeUpStepsMax

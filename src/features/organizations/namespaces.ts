@@ -295,7 +295,7 @@ async function requireFree(store: Store, name: string): Promise<void> {
   if (keys.length > 0) throw taken(name)
 }
 
-/** Throws 403 if the owner would own too many: a user `perUser` (`--namespaces-per-user`). Operators are not bound. */
+/** Throws 403 if the owner has all that it may: a user `perUser` (`--namespaces-per-user`). Operators have no bound. */
 async function requireRoom(store: Store, { caller }: RequestContext, owner: Owner, perUser: number): Promise<void> {
   const isOrganization = 'organizationId' in owner
   const most = isOrganization ? namespacesPerOrganizationMax : perUser

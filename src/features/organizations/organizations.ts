@@ -278,7 +278,8 @@ type OtherOwner = string | null | undefined
 
 /**
  * The owner is looked for before the change, for which everybody waits, and is looked at again there. Not in the
- * caller's time, which somebody with a token of the caller may use up. Rejects with `rate_limited`.
+ * caller's time, which somebody with a token of the caller may use up, but for one member of an organization at a time.
+ * Rejects with `rate_limited`.
  */
 async function otherOwnerOf(
   store: Store,

@@ -76,7 +76,7 @@ export const noPins: PinRecord = {
   ...{ reported: new Set<string>(), texts: new Map<string, string>() },
 }
 
-/** The pins after this was seen. `mayReport`: whether the audit log has room; if not, the next list reports it. */
+/** The pins after this was seen. `mayReport`: whether the audit log has room; if not, a later list reports a change. */
 export function withSeen(before: PinRecord, seen: Seen, mayReport: () => boolean): ChangedPins {
   const texts = new Map(before.texts)
   let { tools, instructions } = before

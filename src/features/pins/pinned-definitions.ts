@@ -31,7 +31,7 @@ export function hashOf(text: string): string {
   return Bun.SHA256.hash(text, 'hex')
 }
 
-/** Hashes by name. A name with several definitions has the hash of all: its client may take any of them. */
+/** Hashes by name. A name with different definitions has one hash of them all: its client may take any of them. */
 export function hashesByName(seen: readonly SeenDefinition[]): Map<string, string> {
   const all = new Map<string, string>()
   const twice = new Map<string, Set<string>>()

@@ -45,7 +45,7 @@ export async function pageBack<T>(
 
 /**
  * The whole lines of a file, the newest first, in slices of the request's owner; none without a file. `stopped`, when
- * they have ended: whether the request had looked at as many as it may. `placeIn`: where the first one ends.
+ * they have ended: whether the request had looked at as many as it may. `placeIn`: the byte where the first line ends.
  */
 export function linesBack(request: Request, path: string | undefined, placeIn = ({ size }: Stats) => size) {
   const slices = allowanceOf(request).slices()

@@ -142,6 +142,7 @@ async function connectionEntries(
   return found
 }
 
+/** An entry of a connection says what its URL says, so it never changes. */
 function connectionEntry(base: string, of: Namespace, connectionId: string): RegistryEntry {
   const createdAt = createdAtOf(of)
   const published = { hash: '', changes: 0, publishedAt: createdAt, updatedAt: createdAt }

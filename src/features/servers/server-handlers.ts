@@ -21,6 +21,7 @@ import { removeServer, type StoredServer, storedServer, writeServer } from './se
 /** Ours: values in the objects and arrays of a body that writes a server; postern parses the record of a server again and again. Past it: 400. */
 const serverValuesMax = 50_000
 
+/** The bounds of bodies that write a server. */
 export const serverBody = {
   depthMax: jsonDepthMax,
   valuesMax: serverValuesMax,

@@ -60,7 +60,8 @@ export class Signers {
   }
 
   /**
-   * In base64url. Rejects with `unavailable` if the holder has too many pending, and with Error if the worker fails.
+   * The signature of the text, in base64url. Rejects with `unavailable` if the holder has too many pending signatures,
+   * and with Error if the worker fails.
    */
   async sign(text: string, { secretKey }: SigningKey, holder: Holder): Promise<string> {
     if (!this.#shares.take(holder, 1)) throw tooManyMints()
