@@ -47,6 +47,8 @@ export class EventStream {
   /** The response, at whose end `held` is disposed of. */
   response(held: DisposableStack): Response {
     this.#held = held
+    // It may have been closed meanwhile.
+    if (!this.isOpen) held.dispose()
     return new Response(this.#body, { headers: eventStream })
   }
 
