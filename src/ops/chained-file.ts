@@ -88,12 +88,12 @@ export class ChainedFile {
       hash = line.hash
       text += `${line.text}\n`
     }
-    const bytes = Buffer.byteLength(text)
-    requireRoom?.(bytes)
+    const bytes = Buffer.from(text)
+    requireRoom?.(bytes.length)
     const before = this.#size
     this.#size = -1
-    if (writeSync(this.#file, text) !== bytes) throw new Error(`${path} was not written whole`)
-    this.#size = before + bytes
+    if (writeSync(this.#file, bytes) !== bytes.length) throw new Error(`${path} was not written whole`)
+    this.#size = before + bytes.length
     this.#isWhole = true
     this.#end = { seq, hash }
     lock?.keep(this.#end)

@@ -28,6 +28,7 @@ export function pathProblem(path: string): string | undefined {
  */
 const preliminary = /^(?:initialize|ping|server\/discover|tools\/list|notifications\/.*)$/s
 
+const paramsPrefix = 'params.'
 const [named, resources] = [
   new Set(['tools/call', 'prompts/get']),
   new Set(['resources/read', 'resources/subscribe', 'resources/unsubscribe']),
@@ -50,12 +51,13 @@ const ofMcp = new RegExp(`^\\W*(?:(?:initialize|ping)$|(?:${parts}|subscriptions
  * for other paths. Servers ignore the parameter in other methods: a client could add it to pass a rule about tools.
  */
 export function methodsWith(path: string): ReadonlySet<string> | undefined {
-  const [first, second = ''] = path.split('.', 2)
-  return first === 'params' ? methodsByParameter.get(second) : undefined
+  if (!isParamsRule({ path })) return undefined
+  const end = path.indexOf('.', paramsPrefix.length)
+  return methodsByParameter.get(path.slice(paramsPrefix.length, end < 0 ? path.length : end))
 }
 
-export function isParamsRule({ path }: RpcRule): boolean {
-  return path.startsWith('params.')
+export function isParamsRule({ path }: Pick<RpcRule, 'path'>): boolean {
+  return path.startsWith(paramsPrefix)
 }
 
 /** True for a request to which rules below `params` do not apply. */
