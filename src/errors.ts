@@ -125,8 +125,12 @@ export function constraintOf({ block, name = `policy[${block}]`, field, path }: 
 /** For something that the caller can see. Names the constraint, so that the token's owner can find the reason. */
 export function forbidden(refusal: Refusal): PlatformError {
   const constraint = constraintOf(refusal)
-  const subject = refusal.name === undefined ? 'token' : 'view'
-  return new PlatformError('forbidden', `The ${subject} does not allow this: ${constraint}`, { constraint })
+  // Each whole: people search the source for a message.
+  const words =
+    refusal.name === undefined
+      ? `The token does not allow this: ${constraint}`
+      : `The view does not allow this: ${constraint}`
+  return new PlatformError('forbidden', words, { constraint })
 }
 
 export function invalidRequest(message: string): PlatformError {

@@ -1,4 +1,4 @@
-/** `postern check DIR`: prints every problem of a fixture folder, one a line. */
+/** `postern fixtures check DIR`: prints every problem of a fixture folder, one a line. */
 
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'

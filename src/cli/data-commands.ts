@@ -1,4 +1,4 @@
-/** The commands about all records at once: `backup`, `restore`, `export`, `import`, `verify` and `store`. */
+/** The commands about all records at once, of a store or of fixtures. */
 
 import { type Command, Option } from 'commander'
 import { CommandError } from '../errors.ts'
@@ -56,9 +56,6 @@ export function addDataCommands(postern: Command, { terminal }: Context): void {
       const { withInputFile } = await import('./streamed-files.ts')
       await withInputFile(file, 'export', (path) => importCommand(path, flags, terminal))
     })
-  onData(postern, 'verify', 'check every record and index entry')
-    .option('--repair', 'rebuild the index if it does not match the records')
-    .action(async (flags) => (await import('./verify-command.ts')).verify(flags, terminal))
 }
 
 /** `calls`: who called which tool. */
@@ -93,15 +90,18 @@ export function addServerCommands(postern: Command, context: Context): Command {
   return server
 }
 
-/** `store`: moving from one machine to several, and back, and what a database does for us. */
+/** `store`: whether it is sound, moving it from one machine to several and back, and what a database does for us. */
 export function addStoreCommands(postern: Command, { terminal }: Context): void {
-  const store = group(postern, 'store').description('show, upgrade and copy the store')
+  const store = group(postern, 'store').description('show, verify, upgrade and copy the store')
   onData(store, 'status', 'print where the store is, whether standbys copy it, and which replicas use it').action(
     async (flags) => (await import('./store-command.ts')).storeStatus(flags, terminal),
   )
   onData(store, 'migrate', 'create or upgrade the schema of a database, as the next start would').action(
     async (flags) => (await import('./store-command.ts')).migrateStore(flags, terminal),
   )
+  onData(store, 'verify', 'check every record and index entry')
+    .option('--repair', 'rebuild the index if it does not match the records')
+    .action(async (flags) => (await import('./verify-command.ts')).verify(flags, terminal))
   store
     .command('copy')
     .description('copy a store with everything in it; the source may be in use')
@@ -112,6 +112,20 @@ export function addStoreCommands(postern: Command, { terminal }: Context): void 
     .addOption(storePasswordOption('file with the password of a database whose URL has none'))
     .addHelpText('after', copyHelp)
     .action(async (flags) => (await import('./store-command.ts')).copyStore(flags, terminal))
+}
+
+/** `fixtures check` needs no data folder: it runs in a pipeline, before anything is deployed. */
+export function addFixtureCommands(postern: Command, { terminal }: Context): void {
+  group(postern, 'fixtures')
+    .description('check folders of fixtures')
+    .command('check')
+    .argument('<dir...>', 'folders of fixtures, checked as one set')
+    .description('check fixtures and print every problem as "file: path: message"')
+    // Without it only errors fail a pipeline. A warning is of something that works and probably was not meant.
+    .option('--strict', 'treat warnings as errors')
+    .action(async (folders: string[], flags) => {
+      await (await import('./check-command.ts')).check(folders, flags, terminal)
+    })
 }
 
 const copyHelp = `

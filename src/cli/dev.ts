@@ -55,12 +55,14 @@ const nothingKept = 'The store is temporary: it is deleted when you stop postern
 
 const loopback = ['127.0.0.0/8', '::1', 'localhost'].flatMap((text) => readAllowedUpstream(text) ?? [])
 
-/** Logs the advice of `postern check` on fixtures that were loaded. The log says already why others were not. */
+/** Logs the advice of `postern fixtures check` on fixtures that were loaded. The log says already why others were not. */
 async function advise(log: Log, folders: readonly string[]): Promise<void> {
   const { wrong, warnings } = await adviceOn(folders).catch(() => ({ wrong: [], warnings: [] }))
   const lines = [...wrong, ...warnings]
   if (lines.length > 0)
-    log.warn(`the fixtures have mistakes: run \`postern check ${folders.join(' ')}\``, { problems: lines.join('\n') })
+    log.warn(`the fixtures have mistakes: run \`postern fixtures check ${folders.join(' ')}\``, {
+      problems: lines.join('\n'),
+    })
 }
 
 /** Reloads all folders when a file in one of them changes, until `watchers` is disposed. */

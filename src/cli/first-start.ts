@@ -79,7 +79,7 @@ export async function recordBaseUrl(store: Store, url: string, log: Log): Promis
     await store.commit({ puts: [{ key: keyOf('baseUrl'), value: Buffer.from(url) }] })
   } catch (error) {
     // A full disk must not prevent serving: only `token explain` needs the stored URL.
-    log.warn('the base URL could not be stored, so `postern token explain` and `login-link` may use a former one', {
+    log.warn('the base URL could not be stored, so `postern token explain` and `signin-link` may use a former one', {
       error: (error as Error).message,
     })
   }

@@ -64,6 +64,18 @@ export function onNamedData(parent: Command, name: string, description: string):
   })
 }
 
+/** Another name of a command, which the contract has; help does not show it. `words`: those of the command. */
+export function alsoNamed(postern: Command, name: string, words: readonly string[]): void {
+  postern
+    .command(name, { hidden: true })
+    .helpOption(false)
+    .allowUnknownOption()
+    .argument('[words...]', `as for \`postern ${words.join(' ')}\``)
+    .action(async (_given: string[], _flags: object, command: Command) => {
+      await postern.parseAsync([...words, ...command.args], { from: 'user' })
+    })
+}
+
 /** The commands that words name, each below the one before, as far as there are such. */
 export function commandsNamed([word, ...rest]: readonly string[], { commands }: Command): Command[] {
   const named = commands.find((one) => one.name() === word)

@@ -22,8 +22,14 @@ import { addTokenActions } from './client/token-commands.ts'
 import { addToolCommands } from './client/tool-commands.ts'
 import { addViewCommands } from './client/view-commands.ts'
 import { readServeConfig, type ServeFlags, unknownSettings, withServeOptions } from './config.ts'
-import { addCallCommands, addDataCommands, addServerCommands, addStoreCommands } from './data-commands.ts'
-import { type Context, commandsNamed, dataOption, group, keyId, onData, onNamedData } from './options.ts'
+import {
+  addCallCommands,
+  addDataCommands,
+  addFixtureCommands,
+  addServerCommands,
+  addStoreCommands,
+} from './data-commands.ts'
+import { alsoNamed, type Context, commandsNamed, dataOption, group, keyId, onData, onNamedData } from './options.ts'
 
 /** All commands. Parsing never exits; it throws CommanderError for wrong usage and after help, and CommandError. */
 export function createProgram(context: Context): Command {
@@ -71,7 +77,9 @@ export function createProgram(context: Context): Command {
   postern.commandsGroup('Data, on the server’s machine:')
   addDataCommands(postern, context)
   addStoreCommands(postern, context)
-  addCheckCommand(postern, context)
+  addFixtureCommands(postern, context)
+  alsoNamed(postern, 'verify', ['store', 'verify'])
+  alsoNamed(postern, 'check', ['fixtures', 'check'])
   postern.commandsGroup('Help:')
   addHelpCommands(postern, context)
   for (const command of postern.commands) if (groupsOfMachine.test(command.helpGroup())) sayWhere(command)
@@ -85,7 +93,7 @@ const groupsOfMachine = /^(?:On|Data, on) the server’s machine/
 /** Says in the help of a command, or of each command of a group, where it works. */
 function sayWhere(command: Command): void {
   // Fixtures are checked anywhere.
-  if (command.name() === 'check') return
+  if (command.name() === 'fixtures') return
   const text = '\nWorks on the server’s machine, on its data folder or database, and not over HTTP.'
   if (command.commands.length === 0) command.addHelpText('after', text)
   for (const child of command.commands) sayWhere(child)
@@ -194,7 +202,8 @@ function addKeyCommands(postern: Command, context: Context): void {
 }
 
 function addLoginLinkCommand(postern: Command, { terminal }: Context): void {
-  onData(postern, 'login-link', 'create a one-time sign-in link for a browser, valid for ten minutes')
+  onData(postern, 'signin-link', 'create a one-time sign-in link for a browser, valid for ten minutes')
+    .alias('login-link')
     .argument('<key-id>', 'the id of the key to sign in with, as `keys list` shows it', keyId)
     .action(async (keyId: string, flags) => (await onMachine()).loginLink(keyId, flags, terminal))
 }
@@ -207,19 +216,6 @@ function addGrantCommands(postern: Command, context: Context): void {
   revoke.argument('<id>', 'the id of the grant, as `grants list` shows it')
   either(list, context, 'listGrantsCommand', access)
   either(revoke, context, 'revokeGrantCommand', access)
-}
-
-/** `check`, which needs no data folder: it runs in a pipeline, before anything is deployed. */
-function addCheckCommand(postern: Command, { terminal }: Context): void {
-  postern
-    .command('check')
-    .argument('<dir...>', 'folders of fixtures, checked as one set')
-    .description('check fixtures and print every problem as "file: path: message"')
-    // Without it only errors fail a pipeline. A warning is of something that works and probably was not meant.
-    .option('--strict', 'treat warnings as errors')
-    .action(async (folders: string[], flags) => {
-      await (await import('./check-command.ts')).check(folders, flags, terminal)
-    })
 }
 
 /** `token`. Both take `-`: an argument can be read by all users of the machine, in the list of processes. */

@@ -1,4 +1,4 @@
-/** `postern verify`: prints the findings of `maintenance/verify.ts`, and repairs what can be repaired. */
+/** `postern store verify`: prints the findings of `maintenance/verify.ts`, and repairs what can be repaired. */
 
 import { join } from 'node:path'
 import { openSecrets } from '../auth/secrets.ts'
@@ -29,7 +29,7 @@ export async function verify(flags: Flags, terminal: Terminal): Promise<void> {
   const here = process.env[verifyChildVariable]
   if (here !== undefined) return verifyHere({ ...flags, isRestored: here === restored }, terminal)
   const program = isCompiled ? [process.execPath] : [process.execPath, Bun.main]
-  const args = ['verify', '--data', flags.data]
+  const args = ['store', 'verify', '--data', flags.data]
   if (flags.repair === true) args.push('--repair')
   const child = Bun.spawn([...program, ...args], {
     env: { ...process.env, [verifyChildVariable]: flags.isRestored === true ? restored : 'stored' },
@@ -100,7 +100,7 @@ async function verifyRecords(flags: Flags, terminal: Terminal, sealingKey: Buffe
     return terminal.stderr(`${shown('these records were already wrong in the backup: write them again')}\n`)
   if (left.length > 0) {
     const invalid =
-      problems.length > 0 ? 'restore a backup, or write these records again' : 'run `postern verify --repair`'
+      problems.length > 0 ? 'restore a backup, or write these records again' : 'run `postern store verify --repair`'
     throw new CommandError(shown(damaged.length > 0 ? 'restore a backup' : invalid))
   }
   if (indexProblems.length === 0)

@@ -1,6 +1,6 @@
 /**
  * Every kind of record: the letter that its keys begin with and their parts, the name in messages, and its schema if
- * the value is the JSON of one. Keys (`keys.ts`), names and the checks of `postern verify` are made from this table;
+ * the value is the JSON of one. Keys (`keys.ts`), names and the checks of `postern store verify` are made from this table;
  * the README says who writes and reads each kind.
  */
 

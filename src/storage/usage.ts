@@ -1,6 +1,6 @@
 /**
  * The connections, servers and bytes that namespaces hold, counted in the commit of each write (`Count` in store.ts),
- * and counted again from all entries when `postern verify` checks what is stored.
+ * and counted again from all entries when `postern store verify` checks what is stored.
  */
 
 import type { Connection } from '../model/connection.ts'

@@ -1,4 +1,4 @@
-/** `postern check`: what fails, what is only a warning, and what `--strict` makes of it. */
+/** `postern fixtures check`: what fails, what is only a warning, and what `--strict` makes of it. */
 
 import { describe, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'

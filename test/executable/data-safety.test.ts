@@ -195,7 +195,7 @@ describe('data is safe', () => {
     const found = await verify()
     expect(found).toMatchObject({ code: 1, stdout: '' })
     expect(found.stderr).toMatch(
-      /^index entry of connection northwind\/\S+: is missing\nindex entry of connection northwind\/nobody: belongs to no record\nusage of namespace lumen: the stored count is \d+ \d+ \d+, and the records give \d+ \d+ \d+\nrun `postern verify --repair`\n$/,
+      /^index entry of connection northwind\/\S+: is missing\nindex entry of connection northwind\/nobody: belongs to no record\nusage of namespace lumen: the stored count is \d+ \d+ \d+, and the records give \d+ \d+ \d+\nrun `postern store verify --repair`\n$/,
     )
     expect(await verify('--repair')).toMatchObject({
       code: 0,

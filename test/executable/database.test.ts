@@ -164,7 +164,7 @@ describe.skipIf(!isHere('PostgreSQL'))('three replicas on a database (needs Post
       other,
       "DELETE FROM postern_records WHERE key IN (SELECT key FROM postern_records WHERE key >= 'x' AND key < 'y' LIMIT 1)",
     )
-    expect((await verify()).stderr).toContain('run `postern verify --repair`')
+    expect((await verify()).stderr).toContain('run `postern store verify --repair`')
     expect((await verify('--repair')).code).toBe(0)
     expect((await verify()).code).toBe(0)
     await cluster.query(other, "UPDATE postern_records SET value = value || 'x' WHERE key >= 'n' AND key < 'o'")
@@ -289,7 +289,7 @@ describe.skipIf(!isHere('PostgreSQL'))('three replicas on a database (needs Post
     expect((await copy(url, damaged, secret)).code).toBe(0)
     await cluster.query(damaged, "UPDATE postern_records SET value = value || 'x' WHERE key >= 'n' AND key < 'o'")
     const failed = await copy(damaged, target, secret)
-    expect([failed.code, failed.stderr]).toEqual([1, 'a record is damaged: run `postern verify`\n'])
+    expect([failed.code, failed.stderr]).toEqual([1, 'a record is damaged: run `postern store verify`\n'])
     // Made by an operator beforehand, it is as empty as before.
     expect((await run(place, ['store', 'migrate', '--store', target, '--data', folder('two')])).code).toBe(0)
     writeFileSync(folder('another'), `${'B'.repeat(43)}\n`, { mode: 0o600 })

@@ -109,7 +109,7 @@ describe('lines to paste, and dev', () => {
     expect((await get(server, '/connect/first', key)).status).toBe(404)
     writeFileSync(join(fixtures, 'b.JSON'), '{}')
     write('third')
-    await until(async () => server.stderr().includes('the fixtures have mistakes: run `postern check'))
+    await until(async () => server.stderr().includes('the fixtures have mistakes: run `postern fixtures check'))
     write('second')
     await until(async () => (await get(server, '/connect/second', key)).status === 200)
     writeFileSync(join(fixtures, 'a.json'), '{')

@@ -1,5 +1,5 @@
 /**
- * Whatever requests, servers and fixtures leave in a store is correct for `postern verify`, and can be exported and
+ * Whatever requests, servers and fixtures leave in a store is correct for `postern store verify`, and can be exported and
  * imported: nobody but the operator decides whether a backup can be read.
  */
 

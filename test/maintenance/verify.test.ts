@@ -1,4 +1,4 @@
-/** What `postern verify` says of records that belong to an organization which is missing. */
+/** What `postern store verify` says of records that belong to an organization which is missing. */
 
 import { expect, test } from 'bun:test'
 import { makeApiKey } from '../../src/auth/api-key.ts'

@@ -262,7 +262,7 @@ export async function everythingKept({ store, logged, audited }: TestPlatform): 
   return [...records, ...logged, JSON.stringify(audited)].join('\n')
 }
 
-/** What `postern verify` would say of the store. */
+/** What `postern store verify` would say of the store. */
 export async function problemsOf({ store }: Pick<TestPlatform, 'store'>): Promise<string[]> {
   const { entries } = await store.range({ gte: Buffer.of(0), lt: Buffer.of(0xff), limit: 100_000 })
   const scan: Scan = async (take) => take(entries)

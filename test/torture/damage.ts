@@ -1,6 +1,6 @@
 /**
  * Bytes of the store's file changed by chance, as a failing disk would. Whatever is read afterwards must be what was
- * written, or an error; where something is gone without one, `postern verify` must tell.
+ * written, or an error; where something is gone without one, `postern store verify` must tell.
  */
 
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -42,7 +42,7 @@ export function SignIn() {
         </Form>
         <p class="muted">
           No API key? Somebody who runs this server makes one with <code>postern keys create</code>, or a link that
-          signs you in with <code>postern login-link</code>. <a href={`${base}/docs/console`}>More about it</a>
+          signs you in with <code>postern signin-link</code>. <a href={`${base}/docs/console`}>More about it</a>
         </p>
       </Room>
     </div>

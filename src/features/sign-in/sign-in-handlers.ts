@@ -13,7 +13,7 @@ import { html } from '../../http/html.ts'
 import { impossiblePage, page, redirect, row } from '../../http/html-page.ts'
 import { readQuery } from '../../http/query.ts'
 
-/** The record behind a sign-in link (`postern login-link`). A button on its page uses it up: previews do not. */
+/** The record behind a sign-in link (`postern signin-link`). A button on its page uses it up: previews do not. */
 export interface LoginLink {
   readonly keyId: string
 }

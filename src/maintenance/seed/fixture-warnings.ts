@@ -1,4 +1,4 @@
-/** Warnings of `postern check` about fixtures that are valid but probably not intended. */
+/** Warnings of `postern fixtures check` about fixtures that are valid but probably not intended. */
 
 import { readdirSync } from 'node:fs'
 import { isIP } from 'node:net'

@@ -1,6 +1,6 @@
 /**
  * Checks LMDB's file before it is opened. LMDB trusts its file: a truncated or overwritten one crashes the process
- * without a message. Checked here: the two meta pages and the length. Damage inside is found by `postern verify`.
+ * without a message. Checked here: the two meta pages and the length. Damage inside is found by `postern store verify`.
  *
  * The layout is that of lmdb-js's LMDB (`mdb.c`: MDB_page_header, MDB_meta, MDB_db, MDB_node), little-endian.
  */

@@ -38,7 +38,7 @@ export function scanStore(folder: string): Scan {
 /** The records, for those who need all of them. Throws StoreError `damaged` if one cannot be read. */
 export function intact(records: readonly Scanned[]): readonly Entry[] {
   if (records.some(({ value }) => value === undefined))
-    throw new StoreError('damaged', 'a record is damaged: run `postern verify`')
+    throw new StoreError('damaged', 'a record is damaged: run `postern store verify`')
   return records as readonly Entry[]
 }
 

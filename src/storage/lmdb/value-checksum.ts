@@ -23,7 +23,7 @@ const stored = createScratchBuffer()
 /** Verifies the checksum and returns the value, a view of the same memory. Throws StoreError `damaged`. */
 export function verifyChecksum(key: Key, bytes: Uint8Array): Buffer {
   const value = tryVerifyChecksum(key, bytes)
-  if (value === undefined) throw new StoreError('damaged', 'a record is damaged: run `postern verify`')
+  if (value === undefined) throw new StoreError('damaged', 'a record is damaged: run `postern store verify`')
   return value
 }
 

@@ -87,7 +87,7 @@ function inOrder(keys: readonly Key[], rows: readonly Row[]) {
 /** The value, whose checksum must match. Throws StoreError `damaged`. */
 function verified(row: Row): Uint8Array {
   if (isIntact(row)) return row.value
-  throw new StoreError('damaged', 'a record is damaged: run `postern verify`')
+  throw new StoreError('damaged', 'a record is damaged: run `postern store verify`')
 }
 
 export function isIntact({ key, value, checksum }: Row): boolean {

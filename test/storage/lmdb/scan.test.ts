@@ -1,4 +1,4 @@
-/** The store looked at as it lies, for `postern verify`. */
+/** The store looked at as it lies, for `postern store verify`. */
 
 import { describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'

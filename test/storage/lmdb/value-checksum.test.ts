@@ -20,7 +20,7 @@ test('a single bit that is another is told, wherever it is', () => {
     const damaged = Buffer.from(bytes)
     damaged[bit >> 3] = (damaged[bit >> 3] as number) ^ (1 << (bit & 7))
     expect(tryVerifyChecksum(key, damaged)).toBeUndefined()
-    expect(() => verifyChecksum(key, damaged)).toThrow('a record is damaged: run `postern verify`')
+    expect(() => verifyChecksum(key, damaged)).toThrow('a record is damaged: run `postern store verify`')
   }
 })
 
