@@ -49,7 +49,8 @@ export function createProxy(upstream: Upstream, sessions: Sessions, timeoutMs: n
       const session = found instanceof Promise ? await found : found
       call.progress.sessionId = session?.id ?? undefined
       const first = await post(call, call.message.bytes, sessionHeaders(call, session))
-      const received = isUnknownSession(session, first) ? await sendAgain(sessions, post, call, session, first) : first
+      const again = isUnknownSession(session, first) ? await sendAgain(sessions, post, call, session) : undefined
+      const received = again ?? first
       // Before clientResponse(): once that has begun a stream, throwing here would leak its slot.
       const sessionId = clientSessionId(sessions, call, session, received)
       const answering = clientResponse(received, call, { hasClientSession: isOfClient(session), keepSlot })
@@ -80,19 +81,16 @@ function isUnknownSession(session: Session, { status }: UpstreamResponse): sessi
   return session !== undefined && !isOfClient(session) && status === (session.id === null ? 400 : 404)
 }
 
-/** Opens a new session, and sends the message in it; not a `tools/call`, which may have been executed. */
-async function sendAgain(
-  sessions: Sessions,
-  post: Post,
-  call: UpstreamCall,
-  former: PlatformSession,
-  response: UpstreamResponse,
-): Promise<UpstreamResponse> {
+/**
+ * Opens a new session, and sends the message in it; not a `tools/call`, which may have been executed. Undefined if the
+ * upstream has no sessions, so that the first response counts.
+ */
+async function sendAgain(sessions: Sessions, post: Post, call: UpstreamCall, former: PlatformSession) {
   const { message, holder, sessionOwner } = call
   const hadNone = former.id === null
   sessions.forget(holder.keyId, sessionOwner, former)
   const renewed = await platformSession(sessions, post, call)
-  if (hadNone && renewed.id === null) return response
+  if (hadNone && renewed.id === null) return undefined
   if (message.method === 'tools/call') {
     const why = hadNone
       ? 'wants a session, and postern has opened one'
