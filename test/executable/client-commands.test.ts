@@ -66,6 +66,27 @@ async function works(who: string, line: string, more: { stdin?: string; env?: Re
   return ran.stdout
 }
 
+/** Follows calls of get_forecast, calls it once the first are printed, and counts the lines of that call. */
+async function followed(who: string, args: readonly string[]): Promise<number> {
+  const child = Bun.spawn([executable, ...args], {
+    env: { XDG_CONFIG_HOME: join(place.folder, `home-${who}`) },
+    stdout: 'pipe',
+  })
+  let text = ''
+  let before = 0
+  for await (const chunk of child.stdout) {
+    text += Buffer.from(chunk).toString()
+    const lines = text.split('\n').length - 1
+    if (before > 0 && lines > before) break
+    if (before > 0) continue
+    before = lines
+    await works(who, 'tool call up.get_forecast -n others')
+  }
+  child.kill()
+  await child.exited
+  return text.split('\n').length - 1 - before
+}
+
 test('from an empty folder to who called what', async () => {
   expect(await works('op', `login ${server.url}`, { stdin: `${operatorKey}\n` })).toBe(
     `logged in to ${server.url} as operator\n`,
@@ -386,7 +407,8 @@ test('what is done on the server’s machine is done over HTTP by who is logged 
   )
   expect(await works('bob', 'calls --since 1h')).toBe('')
   expect(JSON.parse(await works('boss', 'calls -n others --json')).connectionId).toBe('up')
-  expect((await as('boss', ['calls', '--follow'])).stderr).toContain('on the server’s machine')
+  expect((await as('boss', ['calls', '--args', '{}'])).stderr).toContain('on the server’s machine')
+  expect(await followed('boss', ['calls', '--follow', '--tool', 'get_forecast', '--json'])).toBe(1)
   expect(await works('boss', 'audit list --event token.revoked')).toMatch(new RegExp(`"revoked":"${jti}"`))
   expect(await works('boss', 'audit verify')).toContain('none changed')
   expect((await as('bob', ['audit', 'verify'])).stderr).toContain('Only operators')

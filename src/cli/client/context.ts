@@ -110,11 +110,15 @@ function orOnFolder(error: CommandError, command: Command): CommandError {
 }
 
 /** The context of a command. `key`: instead of the kept one. Throws CommandError as `openClient` does. */
-export function contextOf<Flags>(flags: ClientFlags & Flags, { stdout, stderr }: Terminal, key?: string) {
+export function contextOf<Flags>(
+  flags: ClientFlags & Flags,
+  { stdout, stderr, isStdoutClosed }: Terminal,
+  key?: string,
+) {
   const isJson = flags.json === true
   return {
     ...openClient(flags, process.env, key),
-    ...{ flags, stdout, stderr },
+    ...{ flags, stdout, stderr, isStdoutClosed },
     /** Prints the body with `--json`, or else a sentence about it. */
     say: (body: unknown, sentence: string) => stdout(`${isJson ? JSON.stringify(body) : oneLine(sentence)}\n`),
     /** Prints the body with `--json`, or else rows: a table on a terminal, elsewhere columns divided by tabs. */
@@ -129,10 +133,10 @@ export function contextOf<Flags>(flags: ClientFlags & Flags, { stdout, stderr }:
 
 export type CommandContext<Flags = unknown> = ReturnType<typeof contextOf<Flags>>
 
-/** `heading`: for people only. */
+/** `heading`: for people only; empty where rows follow others. */
 function columns(heading: readonly string[], rows: readonly (readonly unknown[])[]): string {
   const texts = rows.map((row) => row.map((cell) => String(cell ?? '')))
-  if (process.stdout.isTTY) return table([heading, ...texts])
+  if (process.stdout.isTTY) return table(heading.length === 0 ? texts : [heading, ...texts])
   const line = (row: string[]) => row.map((cell) => escapeControlCharacters(cell.replaceAll('\t', ' '))).join('\t')
   return texts.map((row) => `${line(row)}\n`).join('')
 }

@@ -1,8 +1,10 @@
 /** The record of calls and the audit log of a running platform. */
 
+import { setTimeout } from 'node:timers/promises'
 import { Type } from '@sinclair/typebox'
 import { CommandError } from '../../errors.ts'
 import { AuditPage, AuditVerification } from '../../model/recorded-call.ts'
+import type { RecordedCall } from '../../ops/call-filter.ts'
 import { oneLine } from '../../ops/escape-control.ts'
 import { nullable } from '../../schema/shapes.ts'
 import { truncatedText } from '../audit.ts'
@@ -14,30 +16,47 @@ import type { CommandContext } from './context.ts'
 /** Ours: calls that one command fetches. Past it: older ones are left out, and the command says so. */
 const callsMax = 1000
 
+/** Milliseconds between two looks for further calls: a look reads the record of the last calls. */
+const followPauseMs = 2000
+
 /** Another version may have written a line of the record. */
 const CallPage = Type.Object({ calls: Type.Array(Type.Object({})), nextCursor: nullable(Type.String()) })
 
-/** Prints the calls that match, oldest first, as `postern calls` does of a file. */
+/** Prints the calls that match, oldest first, and with `follow` those to come, as `postern calls` does of a file. */
 export async function showCalls(context: CommandContext<CallsFlags>): Promise<void> {
-  const { flags, request, show, stdout, stderr } = context
-  const { follow, args, since, namespace, connection, tool, user, token, outcome } = flags
-  if (follow !== undefined || args !== undefined)
-    throw new CommandError('--follow and --args read calls.jsonl: use them on the server’s machine, with --data', 2)
-  const wanted = { namespace, connection, tool, user, token, outcome, since: sinceOf(since, new Date())?.toISOString() }
-  const calls: object[] = []
+  const { flags, show, stdout, stderr, isStdoutClosed } = context
+  if (flags.args !== undefined)
+    throw new CommandError('--args reads calls.jsonl: use it on the server’s machine, with --data', 2)
+  let since = sinceOf(flags.since, new Date())?.toISOString()
+  let known: readonly string[] = []
+  for (let isFirst = true; isFirst || (flags.follow === true && !isStdoutClosed()); isFirst = false) {
+    if (!isFirst) await setTimeout(followPauseMs)
+    const { calls, isAll } = await findCalls(context, since)
+    const added = calls.filter((one) => !known.includes(JSON.stringify(one)))
+    if (flags.json === true) stdout(jsonLines(added))
+    else if (isFirst || added.length > 0) show(added, isFirst ? callHeading : [], added.map(callRow))
+    if (!isAll)
+      stderr(
+        `these are the newest ${calls.length}: --namespace, --connection, --tool, --user, --token and --outcome find older ones\n`,
+      )
+    // Several calls may have the time of the last one.
+    since = calls.at(-1)?.time ?? since
+    known = calls.filter(({ time }) => time === since).map((one) => JSON.stringify(one))
+  }
+}
+
+/** The newest calls that match, oldest first. `since`: a time as postern writes it; the calls of that time are among them. */
+async function findCalls({ flags, request }: CommandContext<CallsFlags>, since: string | undefined) {
+  const { namespace, connection, tool, user, token, outcome } = flags
+  const calls: RecordedCall[] = []
   let cursor: string | null | undefined
   while (cursor !== null && calls.length < callsMax) {
-    const page = await request('GET', `/calls${queryOf({ ...wanted, cursor })}`, { reads: CallPage })
-    calls.push(...page.calls)
+    const query = queryOf({ namespace, connection, tool, user, token, outcome, since, cursor })
+    const page = await request('GET', `/calls${query}`, { reads: CallPage })
+    calls.push(...(page.calls as RecordedCall[]))
     cursor = page.nextCursor
   }
-  calls.reverse()
-  if (flags.json === true) stdout(jsonLines(calls))
-  else show(calls, callHeading, calls.map(callRow))
-  if (cursor !== null)
-    stderr(
-      `these are the newest ${calls.length}: --namespace, --connection, --tool, --user, --token and --outcome find older ones\n`,
-    )
+  return { calls: calls.reverse(), isAll: cursor === null }
 }
 
 /** Prints entries of the audit log as JSON lines, oldest first. */
