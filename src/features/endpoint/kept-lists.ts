@@ -113,7 +113,7 @@ export class KeptLists implements FirstLists {
   ): Promise<T> {
     const { store, clock } = this.#deps
     const allowance = allowanceOf(context.request)
-    for (let isLarge = false; ; ) {
+    for (let isKnownLarge = false; ; ) {
       allowance.spend(refs.length * connectionMs)
       const began = clock.monotonic()
       const found = await manyConnections(store, context.request, refs)
@@ -125,7 +125,7 @@ export class KeptLists implements FirstLists {
       })
       const bytes = seen.reduce((sum, one) => sum + one.bytes, 0)
       const definitions = seen.reduce((sum, one) => sum + one.definitions, 0)
-      isLarge ||= bytes > largeBytes
+      const isLarge = isKnownLarge || bytes > largeBytes
       using places = new DisposableStack()
       // They may wait for servers with the request.
       places.defer(allowance.takeRecords(seen.reduce((sum, { stored }) => sum + stored.bytes.length, 0)))
@@ -134,10 +134,12 @@ export class KeptLists implements FirstLists {
       // Lists that were read just now may be larger than those that were stored.
       const isLargeNow = listed.reduce((sum, { kept }) => sum + sizeOf(kept).bytes, 0) > largeBytes
       if (isLargeNow && !isLarge) {
-        isLarge = true
+        isKnownLarge = true
         continue
       }
       const used = await use(listed)
+      // Nobody waits for its place while the store is asked once more.
+      places.dispose()
       if (clock.monotonic() - began <= authorizationFreshMs || (await this.#areStillSeen(context, seen))) return used
     }
   }

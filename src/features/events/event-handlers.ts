@@ -43,9 +43,10 @@ async function listenEvents(deps: EventDeps, request: Request): Promise<Response
   const wanted = (query.get('types')?.split(',') ?? types) as EventType[]
   if (!wanted.every((type) => types.includes(type)))
     throw invalidRequest(`types: must be one or more of ${types.join(', ')}, with commas between them`)
-  using held = holdStream(deps, context) // 429
   const listener = createListener(deps, context, { namespace: query.get('namespace'), types: new Set(wanted) })
+  using held = new DisposableStack()
   held.defer(events.listen(context.caller, (event) => listener.hear(event))) // 429
+  held.use(holdStream(deps, context)) // 429
   held.defer(every(commentMs, () => listener.comment()))
   held.defer(
     watchStream(
