@@ -1,7 +1,7 @@
 /** The entry point of the command line. Exit codes: 0 success, 1 the command failed, 2 wrong usage. */
 
 import { type Command, CommanderError } from 'commander'
-import { commandsNamed } from './cli/options.ts'
+import { commandsNamed, isNamed } from './cli/options.ts'
 import { createProgram } from './cli/program.ts'
 import { StandardOutput } from './cli/terminal.ts'
 import { CommandError } from './errors.ts'
@@ -58,7 +58,7 @@ function requireCommandFirst(argv: readonly string[], postern: Command): void {
   const name = flag.replace(/=.*/, '')
   if (!flag.startsWith('-') || flag === '-h' || flag === '--help') return
   if (options.some(({ short, long }) => short === name || long === name)) return
-  const command = argv.find((word) => commands.some((one) => one.name() === word))
+  const command = argv.find((word) => commands.some((one) => isNamed(one, word)))
   if (command === undefined) return
   const names = commandsNamed(argv.slice(argv.indexOf(command)), postern).map((one) => one.name())
   throw new CommandError(`flags come after the command: \`postern ${names.join(' ')} ${flag} …\``, 2)

@@ -5,7 +5,6 @@ import { asPlatformError, errorResponse } from '../http/error-response.ts'
 import { createGuard, type GuardOptions } from '../http/guard.ts'
 import { endUnreadChunks } from '../http/respond.ts'
 import { nextTurn } from '../next-turn.ts'
-import { oneAtATime } from '../one-at-a-time.ts'
 import type { PageCache } from '../ops/metrics.ts'
 import { requireFreeSpace } from '../storage/free-space.ts'
 import type { Store } from '../storage/store.ts'
@@ -43,8 +42,15 @@ export async function serveMetrics(
       return Response.json({ status: 'unavailable', message: (error as Error).message }, { status: 503 })
     }
   }
-  /** Those who ask while a text is made share the next: it takes milliseconds, for which everybody waits. */
-  const text = oneAtATime(() => nextTurn().then(metrics.text))
+  /** One text for all that ask in one pass of the event loop: it takes milliseconds, for which everybody waits. */
+  let next: Promise<string> | undefined
+  const text = () => {
+    next ??= nextTurn().then(() => {
+      next = undefined
+      return metrics.text()
+    })
+    return next
+  }
   const guarded = (answer: () => Promise<Response> | Response) => async (request: Request) => {
     // The runtime closes a connection on which more was sent ahead while a request waits (`fairness/passes.ts`).
     await nextTurn()

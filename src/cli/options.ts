@@ -66,19 +66,23 @@ export function onNamedData(parent: Command, name: string, description: string):
 
 /** Another name of a command, which the contract has; help does not show it. `words`: those of the command. */
 export function alsoNamed(postern: Command, name: string, words: readonly string[]): void {
-  postern
+  const command = postern
     .command(name, { hidden: true })
     .helpOption(false)
     .allowUnknownOption()
     .argument('[words...]', `as for \`postern ${words.join(' ')}\``)
-    .action(async (_given: string[], _flags: object, command: Command) => {
+    .action(async () => {
       await postern.parseAsync([...words, ...command.args], { from: 'user' })
     })
+  command.outputHelp = () => commandsNamed(words, postern).at(-1)?.outputHelp()
 }
+
+/** Whether a word is the name of a command, or its other name. */
+export const isNamed = (command: Command, word = '') => command.name() === word || command.aliases().includes(word)
 
 /** The commands that words name, each below the one before, as far as there are such. */
 export function commandsNamed([word, ...rest]: readonly string[], { commands }: Command): Command[] {
-  const named = commands.find((one) => one.name() === word)
+  const named = commands.find((one) => isNamed(one, word))
   return named === undefined ? [] : [named, ...commandsNamed(rest, named)]
 }
 

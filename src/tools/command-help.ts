@@ -26,7 +26,9 @@ export function commandReference(): string {
 }
 
 function sectionsOf(group: Command, above = ''): string[] {
-  return group.commands
+  return group
+    .createHelp()
+    .visibleCommands(group)
     .filter((command) => command.name() !== 'help')
     .flatMap((command) => {
       const path = `${above}${command.name()}`

@@ -146,6 +146,21 @@ describe('commands', () => {
     expect((await get(server, '/connect/lumen', stdout.trim())).status).toBe(200)
   })
 
+  test.each([
+    ['check', 'fixtures check'],
+    ['verify', 'store verify'],
+    ['login-link', 'signin-link'],
+  ])('%s is another name of %s, in help too', async (name, words) => {
+    using place = workplace()
+    const help = (await run(place, [...words.split(' '), '--help'])).stdout
+    expect(help).toStartWith(`Usage: postern ${words} `)
+    expect((await run(place, ['help', name])).stdout).toBe(help)
+    expect((await run(place, [name, '--help'])).stdout).toBe(help)
+    const { code, stderr } = await run(place, [name, '--wrong'])
+    expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining(`postern ${words} --help`) })
+    expect((await run(place, ['--help'])).stdout).not.toMatch(new RegExp(`^ +${name}\\b`, 'm'))
+  })
+
   test('check', async () => {
     using place = workplace()
     const ran = await run(place, ['check', sampleFolder])
