@@ -25,8 +25,8 @@ export async function check(
     )
   }
   stderr(warningLines(warnings))
-  const { organizations, namespaces, apiKeys, servers, connections, mocks } = fixtures
-  const counts = Object.entries({ organizations, namespaces, apiKeys, servers, connections, mocks })
+  const { organizations, namespaces, views, apiKeys, servers, connections, mocks } = fixtures
+  const counts = Object.entries({ organizations, namespaces, views, apiKeys, servers, connections, mocks })
     .filter(([, { length }]) => length > 0)
     .map(([kind, { length }]) => countText(length, kind.replace(/s$/, '')))
   stdout(`Fine: ${countText(files, 'file')} with ${counts.join(', ') || 'nothing in it'}\n`)

@@ -59,15 +59,24 @@ async function findCalls({ flags, request }: CommandContext<CallsFlags>, since: 
   return { calls: calls.reverse(), isAll: cursor === null }
 }
 
-/** Prints entries of the audit log as JSON lines, oldest first. */
+/** Ours: entries of the audit log that `postern audit list` prints. Past it: only the newest of those that match. */
+const entriesMax = 100
+
+/** Prints entries of the audit log as JSON lines, oldest first. A page may have few: its request reads so many lines. */
 export async function listAudit(
   { flags, request, stdout }: CommandContext<{ since?: string; event?: string }>,
   now: Date,
 ) {
   const { since, event } = flags
-  const query = queryOf({ since: sinceOf(since, now)?.toISOString(), event })
-  const { entries } = await request('GET', `/audit${query}`, { reads: AuditPage })
-  stdout(jsonLines(entries.reverse()))
+  const entries: object[] = []
+  let cursor: string | null | undefined
+  while (cursor !== null && entries.length < entriesMax) {
+    const query = queryOf({ since: sinceOf(since, now)?.toISOString(), event, cursor })
+    const page = await request('GET', `/audit${query}`, { reads: AuditPage })
+    entries.push(...page.entries)
+    cursor = page.nextCursor
+  }
+  stdout(jsonLines(entries.slice(0, entriesMax).reverse()))
 }
 
 /** Throws CommandError with the problems. */

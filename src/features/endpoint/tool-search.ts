@@ -17,7 +17,7 @@ import type { ListedDefinition } from './rendered-offer.ts'
 const queryCharsMax = 256
 /** Ours: words of a query that count. Past it: the rest is left out. */
 const queryWordsMax = 8
-/** Contract 20.9: tools that a search finds at most. Past it: 20 are found. */
+/** Contract 20.9: the highest `limit` of a search. Past it: the result says that the arguments are wrong (`isError`). */
 export const foundMax = 20
 /** Tools that a search without a limit finds. */
 export const foundByDefault = 5
