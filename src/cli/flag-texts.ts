@@ -58,7 +58,7 @@ export function readMost(text: string): number {
   return Number(text) || Number.POSITIVE_INFINITY
 }
 
-/** Durations are read as a policy's `ttl` is, without its days. */
+/** Durations are read as the `ttl` of a policy is. */
 export function readTimeout(text: string): number {
   const timeout = /^\d{1,6}[smh]$/.test(text) ? readTtl(text) : { seconds: 0 }
   const seconds = 'seconds' in timeout ? timeout.seconds : 0

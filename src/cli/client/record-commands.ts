@@ -45,7 +45,7 @@ export async function showCalls(context: CommandContext<CallsFlags>): Promise<vo
   }
 }
 
-/** The newest calls that match, oldest first. `since`: a time as postern writes it; the calls of that time are among them. */
+/** The newest calls that match, oldest first. `since`: a time as postern writes it, with the calls of that time. */
 async function findCalls({ flags, request }: CommandContext<CallsFlags>, since: string | undefined) {
   const { namespace, connection, tool, user, token, outcome } = flags
   const calls: RecordedCall[] = []
@@ -62,7 +62,7 @@ async function findCalls({ flags, request }: CommandContext<CallsFlags>, since: 
 /** Ours: entries of the audit log that `postern audit list` prints. Past it: only the newest of those that match. */
 const entriesMax = 100
 
-/** Prints entries of the audit log as JSON lines, oldest first. A page may have few: its request reads so many lines. */
+/** Prints entries of the audit log as JSON lines, oldest first. A page may have few: a request reads so many lines. */
 export async function listAudit(
   { flags, request, stdout }: CommandContext<{ since?: string; event?: string }>,
   now: Date,

@@ -222,6 +222,6 @@ test('a search has every section of every page, at a place that is there', async
     const page = await (await platform.fetch(path)).text()
     expect({ href, part, isThere: id === undefined || idsOf(page).includes(id) }).toEqual({ href, part, isThere: true })
   }
-  expect(parts.find(({ part }) => part === 'Child tokens')?.text).toContain('A token may mint child tokens')
+  expect(parts.find(({ part }) => part === 'Child tokens')?.text).toContain('With a token, you can mint child tokens')
   expect(parts.find(({ href }) => href === '/docs/api#createToken')?.text).toContain('POST /tokens')
 })
