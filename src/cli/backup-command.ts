@@ -56,7 +56,8 @@ export async function restoreCommand(file: string, { data }: Pick<Place, 'data'>
   })
   await auditCommand(data, 'backup.restored', {})
   terminal.stdout(
-    `${data} is as it was when the backup was made; start it with \`postern serve --data ${data}\`, and with the --base-url that it had\n`,
+    `${data} is as it was when the backup was made; start it with \`postern serve --data ${data}\`, and with the --base-url that it had\n` +
+      'Access that somebody took away since then is valid again: before you start it, read "Back up and restore" in `postern docs operating`\n',
   )
 }
 

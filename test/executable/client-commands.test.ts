@@ -4,7 +4,7 @@
  */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { firstHash, formatLine } from '../../src/ops/audit-chain.ts'
 import { executable, run, type Server, startServer, type Workplace, workplace } from '../support/executable.ts'
@@ -414,7 +414,12 @@ test('what is done on the server’s machine is done over HTTP by who is logged 
   expect((await as('bob', ['audit', 'verify'])).stderr).toContain('Only operators')
 
   for (const name of ['a', 'b']) await works('boss', `server rm others/com.example.${name}`)
+  const log = join(place.data, 'audit.jsonl')
+  renameSync(log, `${log}.1`)
   await works('boss', 'namespace rm others --yes')
+  expect((await as('boss', ['audit', 'verify'])).stderr).toMatch(
+    /^audit\.jsonl begins with entry \d+: check the entries/,
+  )
 
   // A login comes before a default folder that is there, and a refusal says how to work on that folder.
   symlinkSync(place.data, join(place.folder, 'postern-data'))

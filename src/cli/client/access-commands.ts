@@ -66,7 +66,9 @@ export async function listSigningKeys(context: CommandContext): Promise<void> {
 }
 
 export async function rotateSigningKeys(context: CommandContext): Promise<void> {
-  showSigningKeys(context, await context.request('POST', '/signing-keys/rotate', { reads: SigningKeyList }))
+  const found = await context.request('POST', '/signing-keys/rotate', { reads: SigningKeyList })
+  showSigningKeys(context, found)
+  context.stderr(`${found.keys.find(({ state }) => state === 'active')?.kid} signs from now on\n`)
 }
 
 function showSigningKeys(context: CommandContext, found: SigningKeyList): void {

@@ -105,7 +105,9 @@ function orOverHttp(error: CommandError, command: Command): CommandError {
 /** The error; where the platform refuses or does not answer, it says how to work on the folder here. */
 function orOnFolder(error: CommandError, command: Command): CommandError {
   const { data } = command.opts()
-  if ((error.code !== 'unreachable' && error.status !== 403) || !existsSync(data)) return error
+  // A proxy answers in its place.
+  const isAway = error.code === 'unreachable' || (error.status ?? 0) >= 502
+  if ((!isAway && error.status !== 403) || !existsSync(data)) return error
   return error.with(`${error.message}; to work on the data folder of this machine, add --data ${data}`)
 }
 

@@ -86,6 +86,11 @@ export async function verifyAudit({ flags, request, say, stderr }: CommandContex
   })
   for (const place of found.truncatedLines) stderr(truncatedText(oneLine(place)))
   if (!found.ok) throw new CommandError(found.problems.map(oneLine).join('\n'))
+  for (const { first } of found.logs)
+    if (first > 1)
+      stderr(
+        `audit.jsonl begins with entry ${first}: check the entries before it on the server’s machine, with their files\n`,
+      )
   const lines = found.logs.map(({ replica, entries, hash }) => {
     const counted = `${replica === null ? '' : `${replica}: `}${countText(entries, 'entry', 'entries')}`
     return `${counted} in audit.jsonl, none changed, none missing between them. The last has the hash ${hash}`
