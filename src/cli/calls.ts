@@ -29,8 +29,11 @@ const followPauseMs = 300
 /** Prints the calls that match, oldest first; with `follow`, also those to come, until stopped. Throws CommandError. */
 export async function showCalls(flags: CallsFlags, terminal: Terminal): Promise<void> {
   const path = join(flags.data, 'calls.jsonl')
-  if (!existsSync(path) && flags.follow !== true)
-    throw new CommandError(`${path}: no such file: no calls were recorded in this folder; name another with --data`)
+  if (!existsSync(path)) {
+    if (flags.follow !== true || !existsSync(flags.data))
+      throw new CommandError(`${path}: no such file: no calls were recorded in this folder; name another with --data`)
+    terminal.stderr(`no calls were recorded in ${flags.data} yet: waiting\n`)
+  }
   const matches = filterOf(flags, new Date())
   const print = flags.json === true ? jsonLines : tablePrinter()
   const pause = async () => {

@@ -68,7 +68,10 @@ export function addCallCommands(postern: Command, context: Context): void {
     .option('--user <id>', 'only calls by this user')
     .option('--token <jti>', 'only calls with this token or grant, or with a token minted with it')
     .addOption(new Option('--outcome <outcome>', 'only calls with this outcome').choices(callOutcomes))
-    .option('--args <json>', 'only calls with these arguments: JSON, or a file with it; - for stdin')
+    .option(
+      '--args <json>',
+      'only calls with these arguments, by their keyed hash in a data folder: JSON, or a file with it; - for stdin',
+    )
     .option('--follow', 'keep printing new calls')
     .option('--json', 'print the lines as they are recorded')
   either(calls, context, 'showCalls', {

@@ -408,6 +408,8 @@ test('what is done on the server’s machine is done over HTTP by who is logged 
   expect(await works('bob', 'calls --since 1h')).toBe('')
   expect(JSON.parse(await works('boss', 'calls -n others --json')).connectionId).toBe('up')
   expect((await as('boss', ['calls', '--args', '{}'])).stderr).toContain('on the server’s machine')
+  // It would wait for a log that nobody writes.
+  expect((await as('boss', ['calls', '--follow', '--data', join(place.folder, 'nowhere')])).code).toBe(1)
   expect(await followed('boss', ['calls', '--follow', '--tool', 'get_forecast', '--json'])).toBe(1)
   expect(await works('boss', 'audit list --event token.revoked')).toMatch(new RegExp(`"revoked":"${jti}"`))
   expect(await works('boss', 'audit verify')).toContain('none changed')
