@@ -104,11 +104,29 @@ describe('a platform that means harm', () => {
     return { url, client, [Symbol.dispose]: () => void server.stop(true) }
   }
 
+  /** The error that ends a command, or 'nothing'. */
+  async function failureOf(line: string, url: string, printed: string[]): Promise<string> {
+    const { POSTERN_TOKEN: before } = process.env
+    process.env['POSTERN_TOKEN'] = 'a-key'
+    const stdout = (text: string) => void printed.push(text)
+    const program = createProgram({
+      terminal: { stdout, stderr() {}, isStdoutClosed: () => false },
+      json: false,
+      exit() {},
+    })
+    try {
+      return await program
+        .parseAsync([...line.split(' '), '--url', url], { from: 'user' })
+        .then(() => 'nothing', String)
+    } finally {
+      if (before === undefined) delete process.env['POSTERN_TOKEN']
+      else process.env['POSTERN_TOKEN'] = before
+    }
+  }
+
   test('is not believed to have done what its answer does not say', async () => {
     let answer: unknown
     using platform = opened(() => Response.json(answer))
-    const { POSTERN_TOKEN: before } = process.env
-    process.env['POSTERN_TOKEN'] = 'a-key'
     const lines = [
       ...['whoami', 'org list', 'org get acme', 'org key create acme ci', 'org key list acme', 'token mint'],
       ...[
@@ -124,8 +142,6 @@ describe('a platform that means harm', () => {
     // Any object says that something is deleted or made, and is printed as it is; the result of a tool may be empty.
     const anythingWillDo = /rm|member add|namespace add|server add|connection get|tool call/
     const printed: string[] = []
-    const stdout = (text: string) => void printed.push(text)
-    const terminal = { stdout, stderr() {}, isStdoutClosed: () => false }
     for (const [value, those] of [
       [{}, lines.filter((line) => !anythingWillDo.test(line))],
       [null, lines],
@@ -134,18 +150,13 @@ describe('a platform that means harm', () => {
     ] as const) {
       answer = value
       for (const line of those) {
-        const program = createProgram({ terminal, json: false, exit() {} })
-        const ran = program.parseAsync([...line.split(' '), '--url', platform.url], { from: 'user' })
-        const failed = await ran.then(() => 'nothing', String)
-        expect([line, failed]).toEqual([
+        expect([line, await failureOf(line, platform.url, printed)]).toEqual([
           line,
           `CommandError: ${platform.url} does not answer as postern does: check the URL`,
         ])
       }
     }
     expect(printed).toEqual([])
-    if (before === undefined) delete process.env['POSTERN_TOKEN']
-    else process.env['POSTERN_TOKEN'] = before
   })
 
   test('has no list without an end', async () => {
@@ -164,6 +175,22 @@ describe('a platform that means harm', () => {
     answer = { servers: [], pagination: { totalPages: 1e9 } }
     expect((await allPages(platform.client(), '/servers', ['servers', Type.Object({})], 10)).servers).toEqual([])
     expect(requests).toBe(4)
+    answer = {
+      ...{ calls: [], entries: [], servers: [], links: [], registry: 'public', stopped: false },
+      ...{ nextCursor: 'again', metadata: { nextCursor: 'again' } },
+    }
+    for (const [line, sent] of [
+      ['calls', 2],
+      ['audit list', 2],
+      ['registry check acme', 4],
+    ] as const) {
+      requests = 0
+      expect([line, await failureOf(line, platform.url, []), requests]).toEqual([
+        line,
+        `CommandError: ${platform.url} does not answer as postern does: check the URL`,
+        sent,
+      ])
+    }
   })
 
   test('does not get invisible characters or lines of its own into an error', async () => {

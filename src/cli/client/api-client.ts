@@ -240,21 +240,33 @@ export async function allPages<Items extends string, Item extends TSchema>(
 
 /** All connections of a namespace that have this metadata, as one page. */
 export async function allConnections(
-  { request, notOfPostern }: Client,
+  client: Client,
   namespace: string,
   metadata: Readonly<Record<string, string>> = {},
 ) {
   const connections: Static<typeof Connection>[] = []
-  const query = new URLSearchParams()
-  for (const [key, value] of Object.entries(metadata)) query.set(`metadata.${key}`, value)
+  const filter = Object.fromEntries(Object.entries(metadata).map(([key, value]) => [`metadata.${key}`, value]))
+  const path = `/connect/${pathSegment(namespace)}`
+  const pages = pagesByCursor(client, (cursor) =>
+    client.request('GET', `${path}${queryOf({ ...filter, cursor })}`, { reads: ConnectionPage }),
+  )
+  for await (const page of pages) for (const one of page.connections) connections.push(one)
+  return { connections, nextCursor: null }
+}
+
+/** The pages of a list that is read by a cursor, in their order. Throws CommandError for a list that has no end. */
+export async function* pagesByCursor<Page extends { readonly nextCursor?: string | null | undefined }>(
+  { notOfPostern }: Client,
+  read: (cursor: string | undefined) => Promise<Page>,
+) {
+  let cursor: string | undefined
   for (;;) {
-    const path = `/connect/${pathSegment(namespace)}?${query}`
-    const { connections: found, nextCursor } = await request('GET', path, { reads: ConnectionPage })
-    for (const one of found) connections.push(one)
-    if (typeof nextCursor !== 'string') return { connections, nextCursor: null }
-    // The same page again, and so on without end.
-    if (nextCursor === query.get('cursor')) throw notOfPostern()
-    query.set('cursor', nextCursor)
+    const page = await read(cursor)
+    yield page
+    if (typeof page.nextCursor !== 'string') return
+    // The cursor of this page would read it again, and so on without end.
+    if (page.nextCursor === cursor) throw notOfPostern()
+    cursor = page.nextCursor
   }
 }
 

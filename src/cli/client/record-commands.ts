@@ -10,7 +10,7 @@ import { nullable } from '../../schema/shapes.ts'
 import { truncatedText } from '../audit.ts'
 import { type CallsFlags, callHeading, callRow, jsonLines, sinceOf } from '../calls.ts'
 import { countText } from '../count-text.ts'
-import { queryOf } from './api-client.ts'
+import { pagesByCursor, queryOf } from './api-client.ts'
 import type { CommandContext } from './context.ts'
 
 /** Ours: calls that one command fetches. Past it: older ones are left out, and the command says so. */
@@ -29,8 +29,7 @@ export async function showCalls(context: CommandContext<CallsFlags>): Promise<vo
     throw new CommandError('--args reads calls.jsonl: use it on the server’s machine, with --data', 2)
   let since = sinceOf(flags.since, new Date())?.toISOString()
   let known: readonly string[] = []
-  for (let isFirst = true; isFirst || (flags.follow === true && !isStdoutClosed()); isFirst = false) {
-    if (!isFirst) await setTimeout(followPauseMs)
+  for (let isFirst = true; ; isFirst = false) {
     const { calls, isAll } = await findCalls(context, since)
     const added = calls.filter((one) => !known.includes(JSON.stringify(one)))
     if (flags.json === true) stdout(jsonLines(added))
@@ -42,41 +41,44 @@ export async function showCalls(context: CommandContext<CallsFlags>): Promise<vo
     // Several calls may have the time of the last one.
     since = calls.at(-1)?.time ?? since
     known = calls.filter(({ time }) => time === since).map((one) => JSON.stringify(one))
+    if (flags.follow !== true || isStdoutClosed()) return
+    await setTimeout(followPauseMs)
   }
 }
 
 /** The newest calls that match, oldest first. `since`: a time as postern writes it, with the calls of that time. */
-async function findCalls({ flags, request }: CommandContext<CallsFlags>, since: string | undefined) {
-  const { namespace, connection, tool, user, token, outcome } = flags
+async function findCalls(context: CommandContext<CallsFlags>, since: string | undefined) {
+  const { namespace, connection, tool, user, token, outcome } = context.flags
+  const filter = { namespace, connection, tool, user, token, outcome, since }
+  const pages = pagesByCursor(context, (cursor) =>
+    context.request('GET', `/calls${queryOf({ ...filter, cursor })}`, { reads: CallPage }),
+  )
   const calls: RecordedCall[] = []
-  let cursor: string | null | undefined
-  while (cursor !== null && calls.length < callsMax) {
-    const query = queryOf({ namespace, connection, tool, user, token, outcome, since, cursor })
-    const page = await request('GET', `/calls${query}`, { reads: CallPage })
+  let isAll = false
+  for await (const page of pages) {
     calls.push(...(page.calls as RecordedCall[]))
-    cursor = page.nextCursor
+    isAll = page.nextCursor === null
+    if (calls.length >= callsMax) break
   }
-  return { calls: calls.reverse(), isAll: cursor === null }
+  return { calls: calls.reverse(), isAll }
 }
 
 /** Ours: entries of the audit log that `postern audit list` prints. Past it: only the newest of those that match. */
 const entriesMax = 100
 
 /** Prints entries of the audit log as JSON lines, oldest first. A page may have few: a request reads so many lines. */
-export async function listAudit(
-  { flags, request, stdout }: CommandContext<{ since?: string; event?: string }>,
-  now: Date,
-) {
-  const { since, event } = flags
+export async function listAudit(context: CommandContext<{ since?: string; event?: string }>, now: Date) {
+  const { since, event } = context.flags
+  const filter = { since: sinceOf(since, now)?.toISOString(), event }
+  const pages = pagesByCursor(context, (cursor) =>
+    context.request('GET', `/audit${queryOf({ ...filter, cursor })}`, { reads: AuditPage }),
+  )
   const entries: object[] = []
-  let cursor: string | null | undefined
-  while (cursor !== null && entries.length < entriesMax) {
-    const query = queryOf({ since: sinceOf(since, now)?.toISOString(), event, cursor })
-    const page = await request('GET', `/audit${query}`, { reads: AuditPage })
+  for await (const page of pages) {
     entries.push(...page.entries)
-    cursor = page.nextCursor
+    if (entries.length >= entriesMax) break
   }
-  stdout(jsonLines(entries.slice(0, entriesMax).reverse()))
+  context.stdout(jsonLines(entries.slice(0, entriesMax).reverse()))
 }
 
 /** Throws CommandError with the problems. */

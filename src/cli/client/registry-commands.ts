@@ -9,7 +9,7 @@ import { oneLine } from '../../ops/escape-control.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { countText } from '../count-text.ts'
 import { group } from '../options.ts'
-import { noNamespace, pathSegment, queryOf, unreachableText } from './api-client.ts'
+import { noNamespace, pagesByCursor, pathSegment, queryOf, unreachableText } from './api-client.ts'
 import type { CommandContext, RemoteCommands } from './context.ts'
 
 /** Time for one request to an endpoint. Past it: the check fails. */
@@ -69,7 +69,8 @@ interface Check {
 }
 
 /** The setting, then each entry. Throws CommandError. */
-async function checks({ request }: CommandContext, namespace: string): Promise<Check[]> {
+async function checks(context: CommandContext, namespace: string): Promise<Check[]> {
+  const { request } = context
   const about = { ...noNamespace(namespace), reads: Setting }
   const { registry } = await request('GET', `/namespaces/${pathSegment(namespace)}`, about)
   if (registry === 'off') return [{ isOk: false, text: offText(namespace) }]
@@ -81,13 +82,12 @@ async function checks({ request }: CommandContext, namespace: string): Promise<C
     ? ''
     : `: editors send no credential; create a link with \`postern registry link -n ${namespace}\``
   const lines = [{ isOk: isReadable, text: `${namespace}: the registry is open to ${how}${remedy}` }]
-  let cursor: string | undefined
-  do {
-    const path: string = `/registry/${pathSegment(namespace)}/v0.1/servers${queryOf({ cursor })}`
-    const { servers, metadata } = await request('GET', path, { reads: Page })
-    for (const entry of servers) lines.push(await checkEntry(entry))
-    cursor = metadata.nextCursor
-  } while (cursor !== undefined)
+  const path = `/registry/${pathSegment(namespace)}/v0.1/servers`
+  const pages = pagesByCursor(context, async (cursor) => {
+    const { servers, metadata } = await request('GET', `${path}${queryOf({ cursor })}`, { reads: Page })
+    return { servers, nextCursor: metadata.nextCursor }
+  })
+  for await (const { servers } of pages) for (const entry of servers) lines.push(await checkEntry(entry))
   return lines
 }
 
