@@ -175,14 +175,14 @@ function Settings({ path, connection, reason, onSaved }: SettingsProps) {
   const [name, setName] = useDraft(`${path} name`, connection.name)
   const [metadata, setMetadata] = useDraft(`${path} metadata`, JSON.stringify(connection.metadata ?? {}, null, 2))
   const read = asObject(readJson(metadata))
-  const save = useAction(async () => {
-    await ask('PUT', path, { body: { name, metadata: Object.keys(read ?? {}).length === 0 ? null : read } })
+  const save = useAction(async (given: object) => {
+    await ask('PUT', path, { body: { name, metadata: Object.keys(given).length === 0 ? null : given } })
     onSaved()
   })
   return (
     <details>
       <summary>Change its name and metadata</summary>
-      <Form onSend={() => void (reason === undefined && save.run())}>
+      <Form onSend={() => void (reason === undefined && read !== undefined && save.run(read))}>
         <Field name="name" label="Name" value={name} onInput={setName} />
         <Field
           name="metadata"
