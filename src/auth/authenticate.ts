@@ -102,7 +102,7 @@ export class Authenticator {
     const directory = await this.#options.directory.current()
     const known = isRepeated ? this.#before.get(request) : undefined
     const again = known && (await this.#again(credential, known, directory))
-    const caller = again ?? (await this.#anew(credential, request, directory))
+    const caller = again ?? (await this.#byCredential(credential, request, directory))
     if ('refused' in caller) throw refuse(request, caller, !isRepeated)
     const authenticated = { caller, directory }
     if (caller.token !== undefined) this.#before.set(request, authenticated)
@@ -113,7 +113,7 @@ export class Authenticator {
    * Refusing all credentials of an address after too many failures would let strangers block others behind the same
    * address. So each is looked up, which takes a microsecond or two, or its signature is checked, which takes fifteen.
    */
-  async #anew(credential: string, request: Request, directory: DirectorySnapshot): Promise<Caller | Refused> {
+  async #byCredential(credential: string, request: Request, directory: DirectorySnapshot): Promise<Caller | Refused> {
     const byToken = credential.includes('.') ? await this.#byToken(credential, request, directory) : undefined
     if (byToken !== undefined && !('refused' in byToken)) return byToken
     // A key that a user chose may contain dots too.

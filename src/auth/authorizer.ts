@@ -113,7 +113,7 @@ export function createAuthorizer(
     return found
   }
 
-  /** The connection, whatever the policy says. Throws 404. */
+  /** Reads the connection without asking the policy. Throws 404. */
   async function existing({ request }: RequestContext, namespace: string, connectionId: string | undefined) {
     if (connectionId === undefined || !isConnectionId(connectionId)) throw notFound()
     const stored = await oneConnection(store, request, { namespace, connectionId })

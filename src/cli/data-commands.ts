@@ -124,7 +124,7 @@ export function addFixtureCommands(postern: Command, { terminal }: Context): voi
     .command('check')
     .argument('<dir...>', 'folders of fixtures, checked as one set')
     .description('check fixtures and print every problem as "file: path: message"')
-    // Without it only errors fail a pipeline. A warning is of something that works and probably was not meant.
+    // A warning names something that works, and that its author probably did not intend: alone it fails no pipeline.
     .option('--strict', 'treat warnings as errors')
     .action(async (folders: string[], flags) => {
       await (await import('./check-command.ts')).check(folders, flags, terminal)

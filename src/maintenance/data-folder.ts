@@ -112,8 +112,8 @@ export async function openDatabaseFolder(
 }
 
 /**
- * For a command that may create a data folder. It does so only where the operator named one: a folder at the default
- * path, in whatever directory the command runs, belongs to no server, and a key in it would be useless.
+ * Opens the folder for a command that may create one. The command creates it only at a path that the operator named: no
+ * server works on a folder that appears at the default path of the current directory, and no server knows a key in it.
  */
 export function openNamedDataFolder(place: NamedFolder, tell: (text: string) => void): Promise<DataFolder> {
   const { data, isNamed, store } = place

@@ -39,7 +39,7 @@ export type Decision =
       readonly visible: boolean
     }
 
-/** Decides in the order of the contract, 4.4: an invisible namespace is 404 whatever else is wrong. */
+/** Decides in the order of the contract, 4.4: a namespace that the policy hides is 404 before any other refusal. */
 export function decide(blocks: readonly Block[], access: Access): Decision {
   return drained(decideInSteps(blocks, access, fieldsInOrder, hiding))
 }

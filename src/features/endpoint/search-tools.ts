@@ -167,7 +167,7 @@ export async function foundTarget(
     metadata: { connectionId, metadata: stored.connection.metadata },
     rpc: { ...described.message.body, params },
   })
-  // Before anything is said of the tool. It is refused, and recorded, as any call is.
+  // The answers below describe the tool. The endpoint refuses and records a denied call as it does every other.
   if (!decision.allowed) return { asked: described, target }
   const definition = await target.definition?.()
   const use = callToolOf(definition)

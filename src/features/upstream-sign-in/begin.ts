@@ -73,7 +73,10 @@ export function signInTarget({ headersKey }: Pick<BeginDeps, 'headersKey'>, { re
   return target
 }
 
-/** Looks everything up anew, and shows the link to the authorization server. Throws SignInProblem, and `conflict`. */
+/**
+ * Finds the authorization server, keeps an attempt to sign in, and answers with a page whose link leads to that server.
+ * Throws SignInProblem, and `conflict`.
+ */
 export async function beginSignIn(deps: BeginDeps, visit: Visit, as: SignInAs): Promise<Response> {
   const { records, base } = deps
   const { given } = as
@@ -81,7 +84,7 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, as: SignInAs): 
   const { connection, privatePart } = stored
   const mcpUrl = connection.mcpUrl ?? ''
   const fetch = createOAuthFetch(deps.upstream, 'Reaching the server', visit.holder)
-  // An issuer that was only met is looked up anew: if the server now names another, the client is not for that one.
+  // Discovery looks again for an issuer that it found: if the server now names another, the client is not for that one.
   const issuerGiven = given?.isIssuerMet === true ? undefined : given?.issuer
   const found = await discover(fetch, mcpUrl, signInTarget(deps, visit), issuerGiven) // 502
   const client = as.asksForClient === true ? undefined : await chooseClient(deps, visit, found.server, as)

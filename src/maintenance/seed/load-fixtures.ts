@@ -96,7 +96,7 @@ async function tryLoad(
     brought += 1
     if (brought % progressEvery === 0) onProgress('comparing fixtures', brought)
     const isKnown = before.names.size > 0 && before.names.delete(latin1Key(key))
-    if (replaces && !isKnown && isCounted(key))
+    if (replaces && !isKnown && isNamed(key))
       log.warn('a fixture replaced a record that was made over HTTP or by a command', { record: recordName(key) })
   }
 
@@ -138,7 +138,7 @@ async function tryLoad(
     puts: inTurn([manifestEntries(broughtNames(desired, fixtures)), countEntries(puts, changes.puts.inOrder())]),
   })
   if (!committed.ok) return undefined
-  const removed = [...before.names].map((name) => Buffer.from(name, 'latin1')).filter(isCounted)
+  const removed = [...before.names].map((name) => Buffer.from(name, 'latin1')).filter(isNamed)
   // Many may mean that the wrong folder was given.
   if (removed.length >= removedWarnMin) {
     const records = shown(removed.slice(0, removedNamesShownMax + 1).map(recordName))
@@ -237,8 +237,11 @@ function shown(names: readonly string[]): string {
   return `${names.slice(0, removedNamesShownMax).join(', ')}${names.length > removedNamesShownMax ? ', …' : ''}`
 }
 
-/** Hashes of API keys, index entries, listings and places come and go with others: nobody is told of them. */
-function isCounted(key: Key): boolean {
+/**
+ * Whether a warning names the record. Hashes of API keys, index entries, listings and places are written and removed
+ * together with a record that it names.
+ */
+function isNamed(key: Key): boolean {
   const kind = parseKey(key)?.kind
   return kind !== 'apiKeyDigest' && kind !== 'listing' && kind !== 'place' && !isDirectoryIndex(key)
 }
