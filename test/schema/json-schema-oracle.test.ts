@@ -29,38 +29,31 @@ const { schema } = fc.letrec<{ schema: unknown }>((tie) => {
     fc
       .uniqueArray(fc.tuple(fc.constantFrom('a', 'b', 'ab', 'é'), of), { maxLength: 3, selector: ([key]) => key })
       .map(Object.fromEntries)
-  const keywords = fc.record(
-    {
-      type: fc.oneof(type, fc.uniqueArray(type, { minLength: 1, maxLength: 3 })),
-      const: value,
-      enum: fc.uniqueArray(value, { minLength: 1, maxLength: 3, selector: JSON.stringify }),
-      ...{ minimum: count, maximum: count, exclusiveMinimum: count, exclusiveMaximum: count },
-      multipleOf: fc.constantFrom(1, 2, 0.5),
-      ...{ minLength: count, maxLength: count, pattern: fc.constantFrom('^a', 'b$', '.', '^$') },
-      ...{ minItems: count, maxItems: count, uniqueItems: fc.boolean(), prefixItems: list, items: one, contains: one },
-      ...{ minProperties: count, maxProperties: count, required: names, propertyNames: one },
-      ...{
-        properties: named(one),
-        additionalProperties: one,
-        dependentRequired: named(names),
-        dependentSchemas: named(one),
-      },
-      patternProperties: fc.dictionary(fc.constantFrom('^a', 'b$'), one, { maxKeys: 2 }),
-      ...Object.fromEntries(['allOf', 'anyOf', 'oneOf'].map((keyword) => [keyword, list])),
-      ...Object.fromEntries(['not', 'if', 'then', 'else'].map((keyword) => [keyword, one])),
-      $ref: fc.constantFrom('#/$defs/x', '#y'),
+  const keywords: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
+    type: fc.oneof(type, fc.uniqueArray(type, { minLength: 1, maxLength: 3 })),
+    const: value,
+    enum: fc.uniqueArray(value, { minLength: 1, maxLength: 3, selector: JSON.stringify }),
+    ...{ minimum: count, maximum: count, exclusiveMinimum: count, exclusiveMaximum: count },
+    multipleOf: fc.constantFrom(1, 2, 0.5),
+    ...{ minLength: count, maxLength: count, pattern: fc.constantFrom('^a', 'b$', '.', '^$') },
+    ...{ minItems: count, maxItems: count, uniqueItems: fc.boolean(), prefixItems: list, items: one, contains: one },
+    ...{ minProperties: count, maxProperties: count, required: names, propertyNames: one },
+    ...{
+      properties: named(one),
+      additionalProperties: one,
+      dependentRequired: named(names),
+      dependentSchemas: named(one),
     },
-    { requiredKeys: [], noNullPrototype: true },
-  )
-  // Few keywords each: of many, nothing fits.
+    patternProperties: fc.dictionary(fc.constantFrom('^a', 'b$'), one, { maxKeys: 2 }),
+    ...Object.fromEntries(['allOf', 'anyOf', 'oneOf'].map((keyword) => [keyword, list])),
+    ...Object.fromEntries(['not', 'if', 'then', 'else'].map((keyword) => [keyword, one])),
+    $ref: fc.constantFrom('#/$defs/x', '#y'),
+  }
+  // Few keywords each: of many, nothing fits. Only those are made: to make all takes ten times as long.
+  const members = Object.entries(keywords).map(([keyword, of]) => of.map((part) => [keyword, part] as const))
   const few = fc
-    .tuple(keywords, fc.uniqueArray(fc.integer({ min: 0, max: 40 }), { minLength: 1, maxLength: 3 }))
-    .map(([all, places]) => {
-      const own = Object.entries(all)
-      return Object.fromEntries(
-        places.flatMap((at) => (own.length > 0 ? [own[at % own.length] as [string, unknown]] : [])),
-      )
-    })
+    .uniqueArray(fc.oneof(...members), { minLength: 1, maxLength: 3, selector: ([keyword]) => keyword })
+    .map((own) => Object.fromEntries(own))
   return {
     schema: fc.oneof(
       { maxDepth: 3, depthSize: 'small' },
@@ -90,7 +83,7 @@ test('a value fits a schema exactly where it fits it for ajv', () => {
         expect({ whole, one, fits: check(one) === undefined }).toEqual({ whole, one, fits })
       }
     }),
-    { numRuns: Number(process.env['RUNS'] ?? 300), endOnFailure: true },
+    { numRuns: Number(process.env['RUNS'] ?? 2000), endOnFailure: true },
   )
-  expect(Math.min(seen.fits, seen.not)).toBeGreaterThan(100)
+  expect(Math.min(seen.fits, seen.not)).toBeGreaterThan(1000)
 })
