@@ -83,13 +83,18 @@ export async function decideOnUse(
   return { access, decision: await allowanceOf(request).run(decideOnMessage(caller.blocks, access)) }
 }
 
-/** The answer to a request, as JSON. In revision 2026-07-28 it says who answers. Throws 429. */
-export function answer(asked: EndpointRequest, result: object | string): Response {
+/**
+ * The answer to a request, as JSON; a result of text or bytes is JSON already. In revision 2026-07-28 it says who
+ * answers. Throws 429.
+ */
+export function answer(asked: EndpointRequest, result: object | string | Uint8Array): Response {
   const { context, message } = asked
-  const text = typeof result === 'string' ? result : resultText(asked, result)
-  return wholeResponse(context.request, `{"jsonrpc":"2.0","id":${JSON.stringify(message.id)},"result":${text}}`, {
-    headers: noStoreJson,
-  })
+  const lead = `{"jsonrpc":"2.0","id":${JSON.stringify(message.id)},"result":`
+  const body =
+    result instanceof Uint8Array
+      ? Buffer.concat([Buffer.from(lead), result, Buffer.from('}')])
+      : `${lead}${typeof result === 'string' ? result : resultText(asked, result)}}`
+  return wholeResponse(context.request, body, { headers: noStoreJson })
 }
 
 /** A result's text, of which these members are written already. */

@@ -12,7 +12,7 @@ import type { EndpointRequest } from './endpoint-request.ts'
 import { type KeptLists, type ListedConnection, listFreshMs, type MayAsk } from './kept-lists.ts'
 import { fitting, type ListProblem, type Size, tooLarge } from './list-problem.ts'
 import type { NameLength } from './listed-names.ts'
-import { type ListedDefinition, type RenderedOffer, rendering } from './rendered-offer.ts'
+import type { ListedDefinition, RenderedOffer } from './rendered-offer.ts'
 import { connectionsNamedIn, joinedConnectionsMax, seenConnections } from './seen-connections.ts'
 
 /** Why a connection's definitions are left out of a list. */
@@ -52,7 +52,7 @@ export async function withLists<T>(
     use(async (length) => {
       const shown: Shown[] = []
       for (const one of listed) {
-        const work = one.kept && narrowing(rendering(one.connectionId, one.kept, length), context)
+        const work = one.kept && narrowing(kept.rendering(one.connectionId, one.kept, length), context)
         shown.push({ ...one, lists: work && (await allowanceOf(context.request).run(work)) })
       }
       return shown

@@ -39,6 +39,7 @@ import {
   tooLarge,
 } from './list-problem.ts'
 import { readOffer } from './read-lists.ts'
+import { createRenderings } from './rendered-offer.ts'
 
 /** Contract 20.4: milliseconds for which a kept list is not read again. Past it: it is read again behind the answer. */
 export const listFreshMs = 10_000
@@ -88,6 +89,8 @@ export class KeptLists implements FirstLists {
   readonly #read: KeptMemory
   readonly #acceptedOf: ReturnType<typeof createAcceptedLists>
   readonly #lastReads: ReturnType<typeof createLastReads>
+  /** The definitions of kept lists as endpoints list them. */
+  readonly rendering = createRenderings()
   /** Grows when something changes that the store does not have: a read has failed, or works again. */
   changes = 0
   /** Reads in progress, by what is asked. */

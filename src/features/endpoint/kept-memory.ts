@@ -12,8 +12,8 @@ import { type Kept, readingRecord } from './kept-record.ts'
 
 /** Bytes of memory of kept lists. Past it: the least recently used one is read again. */
 const readBytesMax = 32 * 2 ** 20
-/** Bytes of memory for a definition besides its texts. */
-const keptDefinitionBytes = 300
+/** Bytes of memory for a definition besides its texts, with the objects that list it under names of either length. */
+const keptDefinitionBytes = 600
 /** Bytes of memory for a byte of a record of lists in its parsed form, and for each definition. */
 const parsedBytesPerByte = 2
 const definitionBytes = 100
@@ -27,7 +27,10 @@ export function createKeptMemory(store: Pick<Store, 'get'>) {
       1000 +
       Object.values(lists)
         .flat()
-        .reduce((sum, { own, rest }) => sum + bytesPerCharacter * (rest.length + own.length) + keptDefinitionBytes, 0),
+        .reduce(
+          (sum, { own, rest }) => sum + bytesPerCharacter * (rest.length + 3 * own.length) + keptDefinitionBytes,
+          0,
+        ),
   })
   return {
     get: (ref: ConnectionRef) => read.get(nameOf(ref)),

@@ -83,3 +83,19 @@ export function* rendering(connectionId: string, kept: Kept, length: NameLength)
   }
   return made as RenderedOffer
 }
+
+/**
+ * `rendering`, once for each kept list and length of names: all lists and searches of an endpoint need it. For five
+ * hundred tools it takes 0.7 ms, and leaves as many objects to be collected.
+ */
+export function createRenderings(): typeof rendering {
+  const made = new WeakMap<Kept, Map<NameLength, RenderedOffer>>()
+  return function* (connectionId, kept, length) {
+    const byLength = made.getOrInsertComputed(kept, () => new Map())
+    const known = byLength.get(length)
+    if (known !== undefined) return known
+    const offer = yield* rendering(connectionId, kept, length)
+    byLength.set(length, offer)
+    return offer
+  }
+}

@@ -33,6 +33,7 @@ import {
   callTools,
   foundByDefault,
   foundMax,
+  isPart,
   searching,
   signatureOf,
 } from './tool-search.ts'
@@ -118,9 +119,10 @@ export async function searchTools(deps: EndpointDeps, asked: EndpointRequest): P
   }
   const allowance = allowanceOf(context.request)
   const members = await withShown(deps, asked, async (shown) => {
-    const index = await deps.indexes.of(allowance, shown) // 429
-    // A search notes every tool that it may find, which is garbage for others to wait for.
-    allowance.takeValues(valuesOfTool * shown.reduce((sum, { lists }) => sum + (lists?.tools.length ?? 0), 0)) // 429
+    const index = await deps.indexes.of(allowance, shown, asked.options.length) // 429
+    // A search in a part of the tools notes each of them, which is garbage for others to wait for.
+    const noted = isPart(shown) ? shown.reduce((sum, { lists }) => sum + (lists?.tools.length ?? 0), 0) : 0
+    allowance.takeValues(valuesOfTool * noted) // 429
     return allowance.run(writingFound(searching(shown, index, query, limit), detail === 'full'))
   })
   return answer(asked, writtenResult(asked, members))

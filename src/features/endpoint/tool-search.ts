@@ -11,6 +11,7 @@ import { wordsOf } from '../../search/words.ts'
 import type { Definition } from '../gateway/tool-requests.ts'
 import { joining, type Shown } from './joined-lists.ts'
 import { definitionOf, type Kept } from './kept-record.ts'
+import type { NameLength } from './listed-names.ts'
 import type { ListedDefinition } from './rendered-offer.ts'
 
 /** Ours: characters of a query. Past it: the rest is left out. */
@@ -32,7 +33,7 @@ const indexCharsMax = 2 ** 18
 /** Contract 20.9: tools of one index, of which the connections have equal parts. Past it: the rest is not found. */
 const indexedToolsMax = 20_000
 /** Characters that take as much memory as a tool without any. */
-const charsOfTool = 12
+const charsOfTool = 14
 /** Characters that take as much memory as an index without any tools. */
 const charsOfIndex = 150
 /** Characters of all indexes that are kept. Past it: the least recently used one is made again. */
@@ -53,29 +54,39 @@ const firstLineCharsMax = 120
 /** The name of a tool, of its connection, of its arguments, and its description. */
 const weights = [8, 4, 2, 1]
 
-type ToolIndex = ReturnType<typeof createWordIndex>
+/** The tools of some connections by their words. */
+interface ToolIndex {
+  readonly words: ReturnType<typeof createWordIndex>
+  readonly characters: number
+  /**
+   * The ids of what a caller finds who sees all of them; undefined before the first search. To collect the ids of five
+   * hundred tools takes half of the time of a search, and leaves others to wait for the garbage.
+   */
+  findable?: ReadonlySet<string>
+}
 
 /** Each id in an index is the connection's id and the tool's own name. */
 const idOf = (connectionId: string, own: string) => `${connectionId}\0${own}`
 
 /** Indexes by the kept lists that are in them: all callers share one, and see their part of it. */
 export class ToolIndexes {
-  readonly #kept = new LRUCache<string, { readonly index: ToolIndex; readonly characters: number }>({
+  readonly #kept = new LRUCache<string, ToolIndex>({
     maxSize: indexesCharsMax,
     sizeCalculation: ({ characters }) => characters + charsOfIndex,
   })
 
-  /** The index of all tools of these connections. Rejects with `rate_limited`. */
-  async of(allowance: Allowance, shown: readonly Shown[]): Promise<ToolIndex> {
+  /** The index of all tools of these connections under names of this length. Rejects with `rate_limited`. */
+  async of(allowance: Allowance, shown: readonly Shown[], length: NameLength): Promise<ToolIndex> {
     const lists = shown.flatMap((one) => (one.kept === undefined ? [] : [{ ...one, kept: one.kept }]))
     const names = lists.map(({ kept, namespace, connectionId }) => `${namespace}/${connectionId} ${kept.id}`)
-    const key = Bun.SHA256.hash(names.join(), 'base64')
+    const key = Bun.SHA256.hash(`${length} ${names.join()}`, 'base64')
     const known = this.#kept.get(key)
-    if (known !== undefined) return known.index
+    if (known !== undefined) return known
     const { tools, charsOfEach, characters } = partsOf(lists)
     // An owner makes one large index at a time, and its memory is that owner's.
-    const index = await allowance.parse(characters * parsedPerIndexed, indexing(tools, charsOfEach))
-    this.#kept.set(key, { index, characters })
+    const words = await allowance.parse(characters * parsedPerIndexed, indexing(tools, charsOfEach))
+    const index: ToolIndex = { words, characters }
+    this.#kept.set(key, index)
     return index
   }
 }
@@ -103,7 +114,7 @@ function partsOf(lists: readonly { readonly kept: Kept; readonly connectionId: s
 }
 
 /** `charsOfEach`: characters of a tool's texts. */
-function* indexing(tools: ReturnType<typeof partsOf>['tools'], charsOfEach: number): Work<ToolIndex> {
+function* indexing(tools: ReturnType<typeof partsOf>['tools'], charsOfEach: number): Work<ToolIndex['words']> {
   const index = createWordIndex(weights)
   const hashes = new TextHashes()
   for (const { connectionId, one } of tools) {
@@ -129,6 +140,10 @@ function textsOf(connectionId: string, { name, title, description, inputSchema }
   return [`${text(name)} ${text(title)}`, connectionId, names, text(description)]
 }
 
+/** Whether the caller sees only a part of some connection's tools. */
+export const isPart = (shown: readonly Shown[]): boolean =>
+  shown.some(({ kept, lists }) => kept?.lists.tools.length !== lists?.tools.length)
+
 /** The tools that have any word of the query, best first, as work in steps. */
 export function* searching(
   shown: readonly Shown[],
@@ -136,16 +151,29 @@ export function* searching(
   query: string,
   most: number,
 ): Work<ListedDefinition[]> {
-  const visible = new Map<string, ListedDefinition>()
+  // The index has all tools: its scores would show the words of hidden ones to a caller who sees only a part.
+  const isBlind = isPart(shown)
+  const findable = (isBlind ? undefined : index.findable) ?? (yield* findableIn(shown))
+  if (!isBlind) index.findable = findable
+  const words = wordsOf(query.slice(0, queryCharsMax)).slice(0, queryWordsMax)
+  const hits = yield* index.words.search(words, { most, anyWord: true, isBlind, isWanted: (id) => findable.has(id) })
+  const found: ListedDefinition[] = []
+  for (const { id } of hits) {
+    const tools = shown.find(({ connectionId }) => id.startsWith(idOf(connectionId, '')))?.lists?.tools ?? []
+    yield tools.length
+    found.push(tools.find(({ connectionId, own }) => idOf(connectionId, own) === id) as ListedDefinition)
+  }
+  return found
+}
+
+/** The ids of the tools that a caller may find. */
+function* findableIn(shown: readonly Shown[]): Work<ReadonlySet<string>> {
+  const findable = new Set<string>()
   for (const one of (yield* joining(shown, 'tools')).definitions) {
     yield lookingCost
-    if (!(yield* isForAppsOnly(one))) visible.set(idOf(one.connectionId, one.own), one)
+    if (!(yield* isForAppsOnly(one))) findable.add(idOf(one.connectionId, one.own))
   }
-  const words = wordsOf(query.slice(0, queryCharsMax)).slice(0, queryWordsMax)
-  // The index has all tools: its scores would show the words of hidden ones to a caller who sees only a part.
-  const isBlind = shown.some(({ kept, lists }) => kept?.lists.tools.length !== lists?.tools.length)
-  const hits = yield* index.search(words, { most, anyWord: true, isBlind, isWanted: (id) => visible.has(id) })
-  return hits.map(({ id }) => visible.get(id) as ListedDefinition)
+  return findable
 }
 
 /** A tool that only the page of an app calls (MCP Apps). */

@@ -5,7 +5,7 @@ import type { Allowance } from '../../../src/fairness/allowance.ts'
 import { joining, joiningTexts, listing, type Shown } from '../../../src/features/endpoint/joined-lists.ts'
 import { readingRecord, writingLines, writingRecord } from '../../../src/features/endpoint/kept-record.ts'
 import { joinedDefinitionsMax } from '../../../src/features/endpoint/list-problem.ts'
-import { rendering } from '../../../src/features/endpoint/rendered-offer.ts'
+import { createRenderings, rendering } from '../../../src/features/endpoint/rendered-offer.ts'
 import { writingFound } from '../../../src/features/endpoint/search-tools.ts'
 import { searching, signatureOf, ToolIndexes } from '../../../src/features/endpoint/tool-search.ts'
 import type { Definition } from '../../../src/features/gateway/tool-requests.ts'
@@ -56,10 +56,20 @@ describe('in steps', () => {
     const text = 'x'.repeat(100_000)
     const apps = named(20, { _meta: { ui: { visibility: ['app'] } }, description: text })
     const all = [...shown, connection('c', apps)]
-    const { result, sum } = steps(searching(all, await new ToolIndexes().of(unbounded, all), 't1', 20))
+    const { result, sum } = steps(searching(all, await new ToolIndexes().of(unbounded, all, 46), 't1', 20))
     expect(result.map(({ connectionId }) => connectionId).sort()).toEqual(['a', 'b'])
     expect(sum).toBeGreaterThan(20 * 100_000)
   })
+})
+
+test('definitions are made once for each kept list and length of names', () => {
+  const renderings = createRenderings()
+  const [kept, other] = ['a', 'b'].map((id) => connection(id, named(3)).kept)
+  if (kept === undefined || other === undefined) throw new Error('nothing is kept')
+  const short = drained(renderings('a', kept, 46))
+  expect(drained(renderings('a', kept, 46))).toBe(short)
+  expect(drained(renderings('a', kept, 64))).not.toBe(short)
+  expect(drained(renderings('b', other, 46)).tools.map(({ listed }) => listed)).toEqual(['b__t0', 'b__t1', 'b__t2'])
 })
 
 test('past so many definitions, the connections with the most are left out', () => {
@@ -115,7 +125,7 @@ describe('an index', () => {
   } as unknown as Allowance
   const indexes = new ToolIndexes()
   const find = async (shown: readonly Shown[], query: string) =>
-    drained(searching(shown, await indexes.of(allowance, shown), query, 20)).map(({ own }) => own)
+    drained(searching(shown, await indexes.of(allowance, shown, 46), query, 20)).map(({ own }) => own)
 
   test('takes no more memory for large texts: each tool has an equal part, with its name', async () => {
     const words = Array.from({ length: 600 }, (_, index) => `w${index.toString(36)}`).join(' ')
@@ -133,7 +143,7 @@ describe('an index', () => {
     const of = (id: string) => [{ namespace: 'ada', connectionId: id, kept: { id, lists: { tools: [] } } }]
     const made = async (id: string) => {
       const before = asked.length
-      await indexes.of(allowance, of(id) as unknown as Shown[])
+      await indexes.of(allowance, of(id) as unknown as Shown[], 46)
       return asked.length - before
     }
     for (let count = 0; count < 8000; count += 1) await made(`c${count}`)
@@ -153,6 +163,29 @@ describe('an index', () => {
     }
     expect(await order('zebra')).toEqual(await order('quagga'))
     expect((await order('zebra'))[0]).toHaveLength(2)
+  })
+
+  test('finds for a caller who sees a part of the tools none of the others that another caller found', async () => {
+    const whole = connection('h', [{ name: 'open' }, { name: 'hidden' }])
+    const isSeen = ({ own }: { own: string }) => own === 'open'
+    const narrowed = { ...whole, lists: { ...whole.lists, tools: whole.lists?.tools.filter(isSeen) } } as Shown
+    expect(await find([whole], 'open hidden')).toEqual(['hidden', 'open'])
+    expect(await find([narrowed], 'open hidden')).toEqual(['open'])
+    expect(await find([whole], 'open hidden')).toEqual(['hidden', 'open'])
+  })
+
+  test('knows after the first search which tools may be found', async () => {
+    const shown = [connection('i', named(1000))]
+    const costs: number[] = []
+    for (let count = 0; count < 2; count += 1)
+      costs.push(steps(searching(shown, await indexes.of(allowance, shown, 46), 'ta', 20)).sum)
+    expect(costs[1]).toBeLessThan((costs[0] as number) / 3)
+  })
+
+  test('finds no tool that its server lists twice', async () => {
+    expect(await find([connection('j', [{ name: 'twin' }, { name: 'twin' }, { name: 'one' }])], 'twin one')).toEqual([
+      'one',
+    ])
   })
 
   test('has twenty thousand tools, of which a long list leaves the others their part', async () => {
