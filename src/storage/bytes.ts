@@ -13,6 +13,13 @@ export function asBuffer(bytes: Uint8Array): Buffer {
   return bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
 }
 
+const encoder = new TextEncoder()
+
+/** The UTF-8 bytes of a text; `Buffer.from` takes three times as long. */
+export function bytesOf(text: string): Uint8Array<ArrayBuffer> {
+  return encoder.encode(text)
+}
+
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /** The UTF-8 text that they are. */

@@ -6,11 +6,11 @@ import { mediaType } from '../../http/body.ts'
 import { eventBytesAtOnce } from '../../limits.ts'
 import { nextTurn } from '../../next-turn.ts'
 import { parseForeign } from '../../schema/json.ts'
-import { asBuffer } from '../../storage/bytes.ts'
+import { asBuffer, textOf } from '../../storage/bytes.ts'
 import { OutcomeSearch, placeOf, type Stated } from './outcome-search.ts'
 import { ownTurn, waitingBytesMin } from './relayed-stream.ts'
 
-/** Bytes of a whole answer that is parsed, as most have fewer. Past it: it is searched. */
+/** Bytes or characters of a whole answer that is parsed, as most have fewer. Past it: it is searched. */
 const parsedBytesMax = 2048
 
 /** Milliseconds for a megabyte that is searched. Counted against `ownerTimeShare`. Past it: the owner waits. */
@@ -165,8 +165,8 @@ function ofWhole(id: RpcId, owner: Owner): OutcomeReader {
  * refused: a call that has ended is recorded.
  */
 export async function statedIn(owner: Owner, body: Uint8Array | string, id: RpcId): Promise<Stated> {
+  if (body.length <= parsedBytesMax) return statedBy(typeof body === 'string' ? body : textOf(body), id) ?? unanswered
   const bytes = typeof body === 'string' ? Buffer.from(body) : asBuffer(body)
-  if (bytes.length <= parsedBytesMax) return statedBy(bytes.toString(), id) ?? unanswered
   owner.spend((bytes.length / 2 ** 20) * searchMsPerMegabyte)
   const search = new OutcomeSearch()
   for (let at = 0; at < bytes.length; at += eventBytesAtOnce) {

@@ -7,7 +7,7 @@ import { rpcErrorText } from '../../http/error-response.ts'
 import { eventStream, noStoreJson, streamInPieces } from '../../http/respond.ts'
 import { responseInOnePieceBytesMax } from '../../limits.ts'
 import { notMcp } from '../../model/mcp.ts'
-import { textOf } from '../../storage/bytes.ts'
+import { bytesOf, textOf } from '../../storage/bytes.ts'
 import type { UpstreamResponse } from '../../upstream/upstream.ts'
 import { parsingResponse } from './filter-tools.ts'
 import { discardBody } from './platform-session.ts'
@@ -188,12 +188,11 @@ function sendWhole(
   { keepSlot }: ClientResponseOptions,
   status = 200,
 ): Response {
-  const bytes = typeof answer === 'string' ? Buffer.byteLength(answer) : answer.length
-  if (bytes <= responseInOnePieceBytesMax) {
-    progress.body = answer
-    return new Response(answer, { status, headers: jsonHeaders })
+  const whole = typeof answer === 'string' ? bytesOf(answer) : answer
+  if (whole.length <= responseInOnePieceBytesMax) {
+    progress.body = whole
+    return new Response(whole, { status, headers: jsonHeaders })
   }
-  const whole = typeof answer === 'string' ? Buffer.from(answer) : answer
   if (!memory.take(holder, whole.length))
     throw tooMany('This caller has too many unread responses open: read or close some', message)
   const releaseSlot = keepSlot()
