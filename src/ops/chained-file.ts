@@ -5,7 +5,7 @@
 
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, writeSync } from 'node:fs'
 import { type Clock, timestampOf } from '../clock.ts'
-import { bytesOf } from '../storage/bytes.ts'
+import { utf8Of } from '../storage/bytes.ts'
 import { requirePrivateStats } from '../storage/private-file.ts'
 import { type ChainEnd, type Entry, firstHash, formatLine, parseLine } from './audit-chain.ts'
 import type { AuditLock } from './audit-lock.ts'
@@ -89,7 +89,7 @@ export class ChainedFile {
       hash = line.hash
       text += `${line.text}\n`
     }
-    const bytes = bytesOf(text)
+    const bytes = utf8Of(text)
     requireRoom?.(bytes.length)
     const before = this.#size
     this.#size = -1

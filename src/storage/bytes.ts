@@ -16,7 +16,7 @@ export function asBuffer(bytes: Uint8Array): Buffer {
 const encoder = new TextEncoder()
 
 /** The UTF-8 bytes of a text; `Buffer.from` takes three times as long. */
-export function bytesOf(text: string): Uint8Array<ArrayBuffer> {
+export function utf8Of(text: string): Uint8Array<ArrayBuffer> {
   return encoder.encode(text)
 }
 

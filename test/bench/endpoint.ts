@@ -23,6 +23,7 @@ const connections = 20
 const tools = 25
 const keys = 64
 const listeners = 1000
+const bursts = 5
 /** Requests that are sent at once: more of one network in one pass of the event loop are refused. */
 const atOnceMax = 100
 const roundSeconds = 1.5
@@ -166,12 +167,9 @@ async function changes(report: Report, fixtures: string): Promise<void> {
   const port = Number(new URL(ours.url).port)
   const others = { port, connections: 4, requests: [get(port, '/connect/other', asUser(0))] }
   const sessions = await inParts((index) => greet(ours, index % keys))
-  await serve(ours.pid, { ...others, count: 30_000 })
-  const before = anonymousMemory(ours.pid)
+  const before = await memoryUnderLoad(ours.pid, others)
   const sockets = await inParts((index) => listen(port, index % keys, sessions[index] ?? ''))
-  // Garbage of the greetings goes.
-  await serve(ours.pid, { ...others, count: 30_000 })
-  const each = ((anonymousMemory(ours.pid) - before) * 1024) / listeners
+  const each = (((await memoryUnderLoad(ours.pid, others)) - before) * 1024) / listeners
   report(
     `Memory of each of ${listeners.toLocaleString('en')} listeners for list changes`,
     `${each.toFixed(0)} kB`,
@@ -190,9 +188,26 @@ async function changes(report: Report, fixtures: string): Promise<void> {
         ),
       )
   }
-  const [held] = await Promise.all([serve(ours.pid, { ...others, seconds: 6 }), burst()])
-  report('Other requests in a burst of 1,000 changes, longest', `${held.max.toFixed(1)} ms`, '20 ms', held.max <= 20)
+  const longest = { quiet: [] as number[], burst: [] as number[] }
+  for (let round = 0; round < bursts; round += 1) {
+    longest.quiet.push((await serve(ours.pid, { ...others, seconds: 2 })).max)
+    const [held] = await Promise.all([serve(ours.pid, { ...others, seconds: 2 }), burst()])
+    longest.burst.push(held.max)
+  }
+  const [most, quiet] = [median(longest.burst), median(longest.quiet)]
+  const figure = `${most.toFixed(1)} ms (${quiet.toFixed(1)} without the burst)`
+  report('Other requests in a burst of 1,000 changes, longest', figure, '20 ms', most <= 20)
   for (const socket of sockets) socket.end()
+}
+
+/** MB of the server after some load, at the least: garbage is collected now and then. */
+async function memoryUnderLoad(pid: number, load: Parameters<typeof serve>[1]): Promise<number> {
+  const sizes: number[] = []
+  for (let round = 0; round < 4; round += 1) {
+    await serve(pid, { ...load, count: 30_000 })
+    sizes.push(anonymousMemory(pid))
+  }
+  return Math.min(...sizes)
 }
 
 /** What each listener needs, for so many of them at once. */

@@ -10,7 +10,7 @@ import { headerText, statelessHeaders, statelessMeta } from '../../model/mcp.ts'
 import { fieldFinder } from '../../policy/rpc-match.ts'
 import { type InsertMembers, type JsonPath, type ReplaceValue, replacingValues } from '../../schema/replace-values.ts'
 import { isObject } from '../../schema/schema-keywords.ts'
-import { bytesOf, textOf } from '../../storage/bytes.ts'
+import { utf8Of, textOf } from '../../storage/bytes.ts'
 import type { AuthorizedCall } from '../gateway/authorized-call.ts'
 import { askedAs } from '../gateway/connection-status.ts'
 import { forward, sessionOwnerOf } from '../gateway/forward.ts'
@@ -296,7 +296,7 @@ async function replaced(
   replace: ReplaceValue,
   insert?: InsertMembers,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  return bytesOf(await allowanceOf(request).run(replacingValues(textOf(bytes), replace, insert)))
+  return utf8Of(await allowanceOf(request).run(replacingValues(textOf(bytes), replace, insert)))
 }
 
 export function isPath(path: JsonPath, wanted: JsonPath): boolean {

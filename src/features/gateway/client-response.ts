@@ -7,7 +7,7 @@ import { rpcErrorText } from '../../http/error-response.ts'
 import { eventStream, noStoreJson, streamInPieces } from '../../http/respond.ts'
 import { responseInOnePieceBytesMax } from '../../limits.ts'
 import { notMcp } from '../../model/mcp.ts'
-import { bytesOf, textOf } from '../../storage/bytes.ts'
+import { utf8Of, textOf } from '../../storage/bytes.ts'
 import type { UpstreamResponse } from '../../upstream/upstream.ts'
 import { parsingResponse } from './filter-tools.ts'
 import { discardBody } from './platform-session.ts'
@@ -188,7 +188,7 @@ function sendWhole(
   { keepSlot }: ClientResponseOptions,
   status = 200,
 ): Response {
-  const whole = typeof answer === 'string' ? bytesOf(answer) : answer
+  const whole = typeof answer === 'string' ? utf8Of(answer) : answer
   if (whole.length <= responseInOnePieceBytesMax) {
     progress.body = whole
     return new Response(whole, { status, headers: jsonHeaders })
