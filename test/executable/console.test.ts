@@ -576,6 +576,9 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
 describe.skipIf(!isHere('Chromium'))('texts of strangers', () => {
   const hostile = `<img src=x onerror="window.isHurt=1"><script>window.isHurt=1</script>\u202e\u200b\u{e0041} {{7*7}}`
   const key = 'a-key-of-ada-who-reads-hostile-texts'
+  // Without a slash, which stands for a dot in the name of a tool.
+  const stranger = '<img src=x>\u202e\u200b {{7*7}}'
+  const strangersKey = 'a-key-of-somebody-with-a-hostile-name'
   const tool = {
     name: 'harm',
     description: `${hostile} [link](javascript:alert(1)) https://evil.example`,
@@ -588,12 +591,28 @@ describe.skipIf(!isHere('Chromium'))('texts of strangers', () => {
   let server: Server
   beforeAll(async () => {
     const company = {
-      namespaces: [{ namespace: 'acme', userId: 'ada' }],
-      apiKeys: [{ userId: 'ada', key, name: '\u202e<b>key</b>' }],
+      organizations: [
+        {
+          ...{ organizationId: 'org', name: hostile },
+          members: [
+            { userId: 'ada', role: 'owner' },
+            { userId: stranger, role: 'admin' },
+          ],
+        },
+      ],
+      namespaces: [{ namespace: 'acme', organizationId: 'org', title: hostile, description: hostile }],
+      apiKeys: [
+        { userId: 'ada', key, name: '\u202e<b>key</b>', operator: true },
+        { userId: stranger, key: strangersKey },
+      ],
       servers: [
         {
           ...{ qualifiedName: 'acme/harm', displayName: hostile, description: hostile, remote: true },
-          ...{ connections: [], tools: [tool], iconUrl: 'https://evil.example/icon.svg' },
+          ...{
+            connections: [],
+            tools: [tool, { name: stranger, inputSchema: { type: 'object' } }],
+            iconUrl: 'https://evil.example/icon.svg',
+          },
         },
       ],
       connections: [
@@ -615,20 +634,45 @@ describe.skipIf(!isHere('Chromium'))('texts of strangers', () => {
   afterAll(() => server?.kill('SIGKILL'))
 
   test('stay text in every room, and nothing of them is loaded or run (needs Chromium)', async () => {
+    // A call of a tool with such a name by a user with such a name, and what the audit log says of the same.
+    const asStranger = { authorization: `Bearer ${strangersKey}`, 'content-type': 'application/json' }
+    const called = await fetch(`${server.url}/connect/acme/harm/.tools/${encodeURIComponent(stranger)}`, {
+      ...{ method: 'POST', headers: { ...asStranger, 'x-request-id': 'of-a-stranger' }, body: '{}' },
+    })
+    expect({ status: called.status, body: await called.text() }).toMatchObject({ status: 200 })
+    for (const [method, body] of [
+      ['PUT', JSON.stringify({ mcpUrl: 'https://evil.example/mcp' })],
+      ['DELETE', null],
+    ] as const)
+      await fetch(`${server.url}/connect/acme/gone`, { method, headers: asStranger, body })
     const { context, page, faults } = await openPage(browser, server.url)
     await signInAt(page, `${server.url}/console`, key)
-    for (const [path, name] of [
+    // These show no text of strangers, wherever there is one.
+    const others: [path: string, name: string][] = [
+      ['/connect/acme/harm', 'connect'],
+      ['/tokens', 'tokens'],
+      ['/namespaces', 'namespaces'],
+      [`/${encodeURIComponent(hostile)}`, 'not-found'],
+    ]
+    const marked: [path: string, name: string][] = [
       ['', 'overview'],
       ['/connections', 'connections'],
       ['/connections/acme/harm', 'connection'],
       ['/connections/acme/harm/tools/harm', 'tool'],
+      [`/connections/acme/harm/tools/${encodeURIComponent(stranger)}`, 'tool'],
       ['/servers', 'servers'],
       ['/servers/acme/harm', 'server'],
+      ['/calls', 'calls'],
+      ['/calls/of-a-stranger', 'call'],
+      ['/audit', 'audit'],
+      ['/namespaces/acme', 'namespace'],
+      ['/organizations/org', 'organization'],
       ['/keys', 'keys'],
-    ] as const) {
+    ]
+    for (const [path, name] of [...others, ...marked]) {
       await page.goto(`${server.url}/console${path}`)
       await room(page, name)
-      await page.waitForSelector('.mark')
+      if (!others.some(([one]) => one === path)) await page.waitForSelector('.mark')
       const seen = await page.evaluate<object>(
         `({ isHurt: window.isHurt, images: document.images.length, scripts: document.scripts.length,
            links: [...document.links].filter((one) => /^(?!https?:)/.test(one.href)).length,

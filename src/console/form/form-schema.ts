@@ -149,6 +149,7 @@ export function firstValue(
   const schema = whole(given, root)
   if (schema.default !== undefined) return schema.default
   if (isRequired && schema.const !== undefined) return schema.const
+  if (isRequired && kindOf(schema) === 'array') return []
   if (kindOf(schema) !== 'object' || level > levelsMax || left.count < 0) return undefined
   const members = Object.entries(schema.properties ?? {}).flatMap(([name, member]) => {
     const value = firstValue(member, root, schema.required?.includes(name) === true, level + 1, left)

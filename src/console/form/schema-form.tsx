@@ -268,6 +268,11 @@ function Items({ form, schema, value, onChange, at, label, inside, isRequired }:
   const schemaOf = (index: number): Schema => prefixItems[index] ?? (typeof items === 'object' ? items : {})
   const add = () => onChange([...list, addedValue(schemaOf(list.length), form.root)])
   const mayAdd = list.length < prefixItems.length || items !== false
+  const remove = (index: number) => {
+    const left = list.toSpliced(index, 1)
+    // An optional list leaves with its last item.
+    onChange(left.length === 0 && !isRequired ? undefined : left)
+  }
   return (
     <Group {...{ at, label, isRequired, schema }}>
       {list.map((item, index) => {
@@ -281,7 +286,7 @@ function Items({ form, schema, value, onChange, at, label, inside, isRequired }:
               onChange={(next) => onChange(list.with(index, next ?? null))}
             />
             {index > 0 && <Action name="up" for={here} onClick={moveUp} label="Move up" />}
-            <Action name="remove" for={here} onClick={() => onChange(list.toSpliced(index, 1))} label="Remove" />
+            <Action name="remove" for={here} onClick={() => remove(index)} label="Remove" />
           </div>
         )
       })}

@@ -161,7 +161,7 @@ export function Form({ title, onSend, onTry, children }: FormProps) {
 
 /** Shows all that is certainly wrong within an element, and moves the focus to the first of it. Whether there is any. */
 export function showWrong(within: HTMLElement | null): boolean {
-  const wrong = [...(within?.querySelectorAll<HTMLElement>('[data-wrong]') ?? [])]
+  const wrong = [...(within?.querySelectorAll<HTMLElement>('[data-wrong]:not([hidden] *)') ?? [])]
   // Each tells what is wrong when it is left.
   for (const one of wrong) one.dispatchEvent(new FocusEvent('blur'))
   wrong[0]?.focus()

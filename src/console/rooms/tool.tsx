@@ -85,13 +85,15 @@ function Call({ namespace, id, name, path, schema }: CallProps) {
     <>
       <div class="beside">
         <Form onTry={() => setTried(true)} onSend={() => void call.run()}>
-          {raw === undefined ? (
+          {/* It stays, with what its fields hold: a text that is no JSON, and what somebody has opened. */}
+          <div hidden={raw !== undefined}>
             <SchemaForm
               {...{ schema: root, value, at: '', label: name, isRequired: true, inside: [root] }}
               form={{ root, isTried, refused, left: { count: valuesMax } }}
               onChange={change}
             />
-          ) : (
+          </div>
+          {raw !== undefined && (
             <Field
               name="raw"
               label="Arguments as JSON"
