@@ -19,6 +19,18 @@ interface Watched {
   readonly pageCache: PageCache
 }
 
+/** One text for all that ask in one pass of the event loop: it takes milliseconds, for which everybody waits. */
+function oncePerPass(make: () => Promise<string>): () => Promise<string> {
+  let next: Promise<string> | undefined
+  return () => {
+    next ??= nextTurn().then(() => {
+      next = undefined
+      return make()
+    })
+    return next
+  }
+}
+
 /**
  * Starts the listener. Its guard prevents DNS rebinding; names without a dot cannot be registered by an attacker, and
  * are always accepted. `observer` of the result receives the events to count. Throws CommandError if it cannot listen.
@@ -42,15 +54,7 @@ export async function serveMetrics(
       return Response.json({ status: 'unavailable', message: (error as Error).message }, { status: 503 })
     }
   }
-  /** One text for all that ask in one pass of the event loop: it takes milliseconds, for which everybody waits. */
-  let next: Promise<string> | undefined
-  const text = () => {
-    next ??= nextTurn().then(() => {
-      next = undefined
-      return metrics.text()
-    })
-    return next
-  }
+  const text = oncePerPass(() => metrics.text())
   const guarded = (answer: () => Promise<Response> | Response) => async (request: Request) => {
     // The runtime closes a connection on which more was sent ahead while a request waits (`fairness/passes.ts`).
     await nextTurn()

@@ -142,9 +142,9 @@ export function firstValue(
   given: Schema,
   root: Schema,
   isRequired: boolean,
-  level = 0,
-  left = { count: visitedMax },
+  visited = { level: 0, left: { count: visitedMax } },
 ): unknown {
+  const { level, left } = visited
   left.count -= 1
   const schema = whole(given, root)
   if (schema.default !== undefined) return schema.default
@@ -152,7 +152,7 @@ export function firstValue(
   if (isRequired && kindOf(schema) === 'array') return []
   if (kindOf(schema) !== 'object' || level > levelsMax || left.count < 0) return undefined
   const members = Object.entries(schema.properties ?? {}).flatMap(([name, member]) => {
-    const value = firstValue(member, root, schema.required?.includes(name) === true, level + 1, left)
+    const value = firstValue(member, root, schema.required?.includes(name) === true, { level: level + 1, left })
     return value === undefined ? [] : [[name, value]]
   })
   return isRequired || members.length > 0 ? Object.fromEntries(members) : undefined

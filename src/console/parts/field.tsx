@@ -36,7 +36,7 @@ interface FieldProps {
 
 /** Something that can be typed or chosen, with its label, hint and error. */
 export function Field(props: FieldProps) {
-  const { name, label, value, onInput, type = 'text', hint = '', foreignHint, wrong, options, names } = props
+  const { name, label, value, onInput, type = 'text', wrong, options, names } = props
   const id = useId()
   const [isLeft, setLeft] = useState(false)
   const error = props.error ?? (isLeft || props.isShown === true ? wrong : undefined)
@@ -80,24 +80,33 @@ export function Field(props: FieldProps) {
         </datalist>
       )}
       <span id={`${id}-more`}>
-        <small class="muted">
-          {foreignHint !== undefined && <Foreign text={foreignHint} />}
-          {foreignHint !== undefined && hint !== '' && ' · '}
-          <Foreign text={hint} />
-        </small>
-        {/* A stranger's default may have them, and a field shows its value as it is. */}
-        {type !== 'password' && type !== 'secret' && hasUnseen(value) && (
-          <small>
-            It has characters that nobody sees: <Foreign text={value} code />
-          </small>
-        )}
-        {error !== undefined && (
-          <small class="wrong" role="alert">
-            <Foreign text={error} />
-          </small>
-        )}
+        <Beneath {...props} error={error} />
       </span>
     </div>
+  )
+}
+
+/** The hints of a field, characters that nobody sees, and its error. */
+function Beneath({ type, value, hint = '', foreignHint, error }: FieldProps) {
+  return (
+    <>
+      <small class="muted">
+        {foreignHint !== undefined && <Foreign text={foreignHint} />}
+        {foreignHint !== undefined && hint !== '' && ' · '}
+        <Foreign text={hint} />
+      </small>
+      {/* A stranger's default may have them, and a field shows its value as it is. */}
+      {type !== 'password' && type !== 'secret' && hasUnseen(value) && (
+        <small>
+          It has characters that nobody sees: <Foreign text={value} code />
+        </small>
+      )}
+      {error !== undefined && (
+        <small class="wrong" role="alert">
+          <Foreign text={error} />
+        </small>
+      )}
+    </>
   )
 }
 

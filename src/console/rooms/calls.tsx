@@ -227,6 +227,20 @@ function UsedToken({ id }: { readonly id: string }) {
   )
 }
 
+/** Why a call was refused, and what shows the rule whole. */
+function Refusal({ call }: { readonly call: ShownCall }) {
+  const { constraint } = call
+  if (constraint === undefined)
+    return <p data-part="words">It never reached the server: {JSON.stringify(call.code)}.</p>
+  return (
+    <p data-part="words">
+      {wordsOfRule(constraint)} The rule is <code>{constraint}</code>. To read it whole,{' '}
+      <a href={hrefWith({ ...requestOf(call), subject: 'token' }, 'tokens')}>explain the token</a>, or{' '}
+      <a href={hrefWith(allowing(call), 'tokens')}>see a policy that allows this call alone</a>.
+    </p>
+  )
+}
+
 export function Call() {
   const [, id = ''] = address.value.path
   // Its client may have chosen the id: the time and the tool say which call of it.
@@ -250,19 +264,7 @@ export function Call() {
             {call.code !== undefined && <span class="muted"> {JSON.stringify(call.code)}</span>} <When at={call.time} />
             , {call.ms} ms
           </p>
-          {call.outcome === 'refused' && (
-            <p data-part="words">
-              {call.constraint === undefined ? (
-                <>It never reached the server: {JSON.stringify(call.code)}.</>
-              ) : (
-                <>
-                  {wordsOfRule(call.constraint)} The rule is <code>{call.constraint}</code>. To read it whole,{' '}
-                  <a href={hrefWith({ ...requestOf(call), subject: 'token' }, 'tokens')}>explain the token</a>, or{' '}
-                  <a href={hrefWith(allowing(call), 'tokens')}>see a policy that allows this call alone</a>.
-                </>
-              )}
-            </p>
-          )}
+          {call.outcome === 'refused' && <Refusal call={call} />}
           <Facts
             of={{
               Tool: <Foreign text={call.tool} code />,

@@ -26,7 +26,6 @@ export function Connection() {
   const connection = useResource<ConnectionBody>(path)
   const health = useHealth(namespace, id)
   const reason = reasonIn(me.data, namespace, 'connections:write', 'change connections here')
-  const all = hrefWith({ namespace }, 'connections')
   const { data } = connection
   return (
     <Room
@@ -35,32 +34,7 @@ export function Connection() {
       id={`${namespace}/${id}`}
       resource={connection}
       request={{ path, command: { words: ['connection', 'get'], options: { namespace }, operands: [id] } }}
-      actions={
-        connection.error !== undefined ? (
-          <a href={all}>All connections</a>
-        ) : (
-          <>
-            <a href={hrefWith({ namespace, connection: id }, 'calls')} data-action="go-calls">
-              Its calls
-            </a>
-            <a href={hrefOf('connect', namespace, id)} data-action="go-connect">
-              Connect a client
-            </a>
-            <DangerousAction
-              act="Delete"
-              of={id}
-              reason={reason}
-              onAct={() => ask('DELETE', path)}
-              onDone={() => go(all, `${id} was deleted.`)}
-            >
-              <p>
-                Its clients lose the tools of <b>{id}</b> in {namespace}, and you have to sign in to its server again if
-                you create it again.
-              </p>
-            </DangerousAction>
-          </>
-        )
-      }
+      actions={<Actions {...{ namespace, id, path, reason }} isThere={connection.error === undefined} />}
     >
       <OwnHealth {...{ namespace, path, health }} />
       {data !== undefined && (
@@ -82,6 +56,41 @@ export function Connection() {
       <Pins key={`pins ${health.changes}`} path={path} reason={reason} />
       {data !== undefined && <Settings path={path} connection={data} reason={reason} onSaved={connection.again} />}
     </Room>
+  )
+}
+
+interface ActionsProps {
+  readonly namespace: string
+  readonly id: string
+  readonly path: string
+  readonly reason: string | undefined
+  readonly isThere: boolean
+}
+
+function Actions({ namespace, id, path, reason, isThere }: ActionsProps) {
+  const all = hrefWith({ namespace }, 'connections')
+  if (!isThere) return <a href={all}>All connections</a>
+  return (
+    <>
+      <a href={hrefWith({ namespace, connection: id }, 'calls')} data-action="go-calls">
+        Its calls
+      </a>
+      <a href={hrefOf('connect', namespace, id)} data-action="go-connect">
+        Connect a client
+      </a>
+      <DangerousAction
+        act="Delete"
+        of={id}
+        reason={reason}
+        onAct={() => ask('DELETE', path)}
+        onDone={() => go(all, `${id} was deleted.`)}
+      >
+        <p>
+          Its clients lose the tools of <b>{id}</b> in {namespace}, and you have to sign in to its server again if you
+          create it again.
+        </p>
+      </DangerousAction>
+    </>
   )
 }
 

@@ -192,24 +192,8 @@ function Allowed({ lint, coverage }: ReturnType<typeof useAnswers>) {
         <details data-part="tools">
           <summary>Which tools</summary>
           <ul class="rows">
-            {allowed.map(({ namespace, connectionId, verdict, place, tools }) => (
-              <li key={`${namespace}/${connectionId}`} data-verdict={verdict}>
-                <State level={tools === null && verdict === 'depends' ? 'unknown' : verdict}>
-                  {namespace}/{connectionId}
-                </State>{' '}
-                {place !== null && <code class="muted">{place}</code>}
-                <div class="names">
-                  {tools === null && <span class="muted">its tools are not known</span>}
-                  {tools
-                    ?.filter((tool) => tool.verdict !== 'refuse')
-                    .map((tool) => (
-                      <State key={tool.name} level={tool.verdict} text={tool.name} />
-                    ))}
-                  {(tools ?? []).some((tool) => tool.verdict === 'refuse') && (
-                    <span class="muted">{tools?.filter((tool) => tool.verdict === 'refuse').length} refused</span>
-                  )}
-                </div>
-              </li>
+            {allowed.map((one) => (
+              <CoveredConnection key={`${one.namespace}/${one.connectionId}`} {...one} />
             ))}
           </ul>
           <p class="muted">
@@ -219,6 +203,28 @@ function Allowed({ lint, coverage }: ReturnType<typeof useAnswers>) {
         </details>
       )}
     </section>
+  )
+}
+
+/** A connection with the tools that a policy allows there. */
+function CoveredConnection({ namespace, connectionId, verdict, place, tools }: Coverage['connections'][number]) {
+  const refused = (tools ?? []).filter((tool) => tool.verdict === 'refuse')
+  return (
+    <li data-verdict={verdict}>
+      <State level={tools === null && verdict === 'depends' ? 'unknown' : verdict}>
+        {namespace}/{connectionId}
+      </State>{' '}
+      {place !== null && <code class="muted">{place}</code>}
+      <div class="names">
+        {tools === null && <span class="muted">its tools are not known</span>}
+        {tools
+          ?.filter((tool) => tool.verdict !== 'refuse')
+          .map((tool) => (
+            <State key={tool.name} level={tool.verdict} text={tool.name} />
+          ))}
+        {refused.length > 0 && <span class="muted">{refused.length} refused</span>}
+      </div>
+    </li>
   )
 }
 

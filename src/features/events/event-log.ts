@@ -90,13 +90,31 @@ export class KeptEvent {
   }
 }
 
+/** Calls a function soon: a few at once, since hundreds of listeners would hold everybody else. */
+function createWaking(): (serve: () => void) => void {
+  const due = new Set<() => void>()
+  function serveDue(): void {
+    let left = servedAtOnce
+    for (const serve of due) {
+      due.delete(serve)
+      serve()
+      left -= 1
+      if (left === 0) break
+    }
+    if (due.size > 0) setTimeout(serveDue, servedAgainMs)
+  }
+  return (serve) => {
+    if (due.size === 0) setTimeout(serveDue, servedAgainMs)
+    due.add(serve)
+  }
+}
+
 export type EventLog = ReturnType<typeof createEventLog>
 
 export function createEventLog(clock: Clock) {
   const events: KeptEvent[] = []
   const listeners = new Map<(event: KeptEvent) => void, Holder>()
   const places = new Shares(eventListenersMax)
-  const due = new Set<() => void>()
   const perf = { now: () => clock.monotonic() }
   const clients = new LRUCache<string, true>({ max: clientsKnownMax, ttl: clientKnownMs, ttlResolution: 0, perf })
   const connections: EventConnections = new LRUCache({ max: connectionsKeptMax })
@@ -108,24 +126,9 @@ export function createEventLog(clock: Clock) {
     for (const listener of listeners.keys()) listener(event)
   }
 
-  function serveDue(): void {
-    let left = servedAtOnce
-    for (const serve of due) {
-      due.delete(serve)
-      serve()
-      left -= 1
-      if (left === 0) break
-    }
-    if (due.size > 0) setTimeout(serveDue, servedAgainMs)
-  }
-
   return {
     publish,
-    /** Calls `serve` soon: a few listeners at once, since hundreds of them would hold everybody else. */
-    wake(serve: () => void): void {
-      if (due.size === 0) setTimeout(serveDue, servedAgainMs)
-      due.add(serve)
-    },
+    wake: createWaking(),
     /** A client is at a connection; an event says so once in ten minutes. */
     noteClient({ namespace, connectionId }: ConnectionRef, userId: string, client: string): void {
       const key = [namespace, connectionId, userId, client].join('\0')

@@ -14,9 +14,8 @@ type ReferenceHandlers = Pick<Handlers, 'home' | 'openApi' | 'docs' | 'apiRefere
 
 const cached = { 'cache-control': 'public, max-age=300' }
 
-export function referenceHandlers(baseUrl: string): ReferenceHandlers {
-  // A proxy may publish the platform under a path, and strip that path from requests; links must contain it.
-  const basePath = new URL(baseUrl).pathname.replace(/\/$/, '')
+/** The pages of the documentation, and the files of its search. */
+function createPages(baseUrl: string, basePath: string) {
   /** Pages by path, made at their first request, as most processes need none. Blobs, which a Response does not copy. */
   const made = new Map<string, Blob>()
   function kept(path: string, make: () => string | Buffer<ArrayBuffer>): Blob {
@@ -44,6 +43,13 @@ export function referenceHandlers(baseUrl: string): ReferenceHandlers {
     return kept('/docs/index.json', () => JSON.stringify(entries()))
   }
 
+  return { kept, pageOf, searchIndexOf }
+}
+
+export function referenceHandlers(baseUrl: string): ReferenceHandlers {
+  // A proxy may publish the platform under a path, and strip that path from requests; links must contain it.
+  const basePath = new URL(baseUrl).pathname.replace(/\/$/, '')
+  const { kept, pageOf, searchIndexOf } = createPages(baseUrl, basePath)
   return {
     home(request) {
       refuseQuery(request.url)
