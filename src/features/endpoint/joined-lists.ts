@@ -90,6 +90,8 @@ export interface JoinedList {
 const definitionsPerStep = 100
 /** Cost of joining a definition, or of writing one; in the unit of `sliceCost`. */
 const joiningCost = 40
+/** Names that a connection's collision tells. Past it: their number. */
+const collisionsToldMax = 10
 /** Cost of looking at a definition, in the same unit. */
 const sizeCost = 1
 
@@ -99,7 +101,7 @@ export function* joining(shown: readonly Shown[], kind: ListKind): Work<JoinedLi
   const stale: (Skipped & { readonly listedAt: string })[] = []
   const byName = new Map<string, ListedDefinition>()
   const collided = new Set<string>()
-  const collisions = new Map<string, string>()
+  const collisions = new Map<string, Set<string>>()
   const sizes = new Map<Shown, Size>()
   for (const one of shown) {
     const all = one.lists?.[kind] ?? []
@@ -124,17 +126,18 @@ export function* joining(shown: readonly Shown[], kind: ListKind): Work<JoinedLi
       const former = byName.get(listed)
       if (former !== undefined) {
         collided.add(listed)
-        for (const id of [former.connectionId, connectionId]) collisions.set(id, listed)
+        for (const id of [former.connectionId, connectionId])
+          collisions.getOrInsertComputed(id, () => new Set()).add(listed)
       } else byName.set(listed, definition)
     }
   }
   for (const name of collided) byName.delete(name)
-  for (const [connectionId, name] of collisions)
-    skipped.push({
-      connectionId,
-      error: 'name_collision',
-      message: `Two definitions would have the name ${name}, so neither is listed`,
-    })
+  for (const [connectionId, names] of collisions) {
+    const told = [...names].slice(0, collisionsToldMax).join(', ')
+    const more = names.size > collisionsToldMax ? ` and ${names.size - collisionsToldMax} other names` : ''
+    const message = `Two definitions would have the name ${told}${more}, so neither is listed`
+    skipped.push({ connectionId, error: 'name_collision', message })
+  }
   yield byName.size * sizeCost
   return { definitions: [...byName.values()], skipped, stale }
 }

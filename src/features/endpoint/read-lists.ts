@@ -2,14 +2,13 @@
 
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import { notFound, PlatformError } from '../../errors.ts'
-import type { Allowance } from '../../fairness/allowance.ts'
 import { newestHandshake, ownClientInfo } from '../../model/mcp.ts'
 import { findConnection } from '../../storage/connections.ts'
 import { within } from '../../within.ts'
 import type { AuthorizedCall, EndpointCall } from '../gateway/authorized-call.ts'
 import { type GatewayDeps, sessionOwnerOf } from '../gateway/forward.ts'
 import { readGreeting, type ServerGreeting } from '../gateway/sessions.ts'
-import { ask, type ListKind, listDefinitions, MissingMethod } from '../gateway/tool-requests.ts'
+import { ask, type Definition, type ListKind, listDefinitions, MissingMethod } from '../gateway/tool-requests.ts'
 import { inBackground } from './background.ts'
 import { type Kept, type Offer, writingLines, writingRecord } from './kept-record.ts'
 
@@ -33,7 +32,7 @@ export async function readOffer(
   const caller = { ...context.caller, blocks: [], metadataFingerprint: '' }
   const background = { holder: context.caller, signal: AbortSignal.timeout(listReadTimeoutMs) }
   const reading = inBackground(deps, { ...context, caller }, background, async (own, allowance) => {
-    const offer = await readAll(deps, callOf(deps, own, connection), allowance)
+    const offer = await readAll(deps, callOf(deps, own, connection))
     return allowance.run(writingRecord(offer, head))
   })
   // The signal does not end the opening of a session, which others may wait for.
@@ -59,19 +58,20 @@ function callOf(deps: GatewayDeps, own: RequestContext, connection: AuthorizedCo
   }
 }
 
-async function readAll(deps: GatewayDeps, call: AuthorizedCall, allowance: Allowance): Promise<Offer> {
+async function readAll(deps: GatewayDeps, call: AuthorizedCall): Promise<Offer> {
   const isMocked = call.connection.stored.connection.mock?.enabled === true
   const greeted = isMocked ? await greet(deps, call) : undefined
   let isStateless = false
   const offered = async (kind: ListKind, greeting: ServerGreeting | undefined) => {
     const capability = kind === 'resourceTemplates' ? 'resources' : kind
     if (greeting?.capabilities.includes(capability) === false) return []
-    const { definitions, era } = await listDefinitions(deps, call, kind).catch((thrown) => {
+    const lines = (page: readonly Definition[]) => writingLines(kind, page)
+    const { definitions, era } = await listDefinitions(deps, call, kind, lines).catch((thrown) => {
       if (thrown instanceof MissingMethod) return { definitions: [], era: undefined }
       throw thrown
     })
     if (era === 'stateless') isStateless = true
-    return allowance.run(writingLines(kind, definitions))
+    return definitions
   }
   await forgetFormerGreeting(deps, call)
   // Most servers have tools, and the request opens the session that says what else they have.

@@ -13,6 +13,7 @@ import type { Check } from '../../schema/json-schema.ts'
 import { type JsonPath, replacingValues } from '../../schema/replace-values.ts'
 import type { JsonSchema } from '../../schema/schema-keywords.ts'
 import { type Message, parsingMessage } from '../gateway/message.ts'
+import { isHeldBack } from '../gateway/pinned-answers.ts'
 import { targetOfName } from './called-name.ts'
 import { isPath, type Target } from './endpoint-call.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
@@ -172,6 +173,10 @@ export async function foundTarget(
   // The answers below describe the tool. The endpoint refuses and records a denied call as it does every other.
   if (!decision.allowed) return { asked: described, target }
   const definition = await target.definition?.()
+  // Nobody is told the class of a tool that is hidden: the refusal of the call says why it is.
+  const { own = '' } = target.named ?? {}
+  if (definition === undefined && (await isHeldBack(deps, described.context, target.connection, own)))
+    return { asked: described, target }
   const use = callToolOf(definition)
   if (use !== as) {
     const words = `${name} is ${use.slice('call_'.length)}: use ${use}`
@@ -189,16 +194,18 @@ export async function foundTarget(
 const argumentsOf = ({ body }: Message) =>
   ((body['params'] as { arguments?: unknown }).arguments ?? {}) as Readonly<Record<string, unknown>>
 
+/** Besides the tool's name and arguments: with the last two a client sends a call again after `input_required`. */
+const passedMembers = ['_meta', 'inputResponses', 'requestState']
+
 /** The call that the arguments describe, as a client would have sent it. */
 async function describedCall({ context, message }: EndpointRequest, name: string): Promise<Message> {
   const { request } = context
   const given = await rawAt(context, message, ['params', 'arguments', 'arguments'])
-  const meta = await rawAt(context, message, ['params', '_meta'])
-  const params = [
-    `"name":${JSON.stringify(name)}`,
-    `"arguments":${given ?? '{}'}`,
-    ...(meta === undefined ? [] : [`"_meta":${meta}`]),
-  ]
+  const params = [`"name":${JSON.stringify(name)}`, `"arguments":${given ?? '{}'}`]
+  for (const member of passedMembers) {
+    const raw = await rawAt(context, message, ['params', member])
+    if (raw !== undefined) params.push(`"${member}":${raw}`)
+  }
   const id = await rawAt(context, message, ['id'])
   const json = `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{${params.join()}}}`
   const read = await allowanceOf(request).run(parsingMessage(new TextEncoder().encode(json)))

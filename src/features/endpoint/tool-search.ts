@@ -204,7 +204,7 @@ export function signatureOf(listed: string, definition: Definition): string {
   const { properties, required } = (definition['inputSchema'] ?? {}) as Record<'properties' | 'required', unknown>
   const needed = new Set(Array.isArray(required) ? required.slice(0, requiredNamesMax) : [])
   // No more than is shown is looked at: names may have megabytes.
-  const oneLine = (text: string) => cutText(text, signatureCharsMax).replaceAll(/\s+/g, ' ')
+  const oneLine = (text: string) => cutText(text, signatureCharsMax).replaceAll(/[\s\u0085]+/g, ' ')
   let given = ''
   for (const [name, schema] of Object.entries(isObject(properties) ? properties : {})) {
     if (given.length > signatureCharsMax) break
@@ -213,7 +213,7 @@ export function signatureOf(listed: string, definition: Definition): string {
     given += `${given === '' ? '' : ', '}${oneLine(name)}${needed.has(name) ? '' : '?'}: ${kind}`
   }
   const { description } = definition
-  const [line = ''] = typeof description === 'string' ? description.trim().split('\n', 1) : []
+  const [line = ''] = typeof description === 'string' ? description.trim().split(/\r?\n|\r/, 1) : []
   const short = shorten(line, firstLineCharsMax)
   const whole = `${listed}(${given})${short === '' ? '' : ` ${oneLine(short)}`}`
   return shorten(whole, signatureCharsMax)

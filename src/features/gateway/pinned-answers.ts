@@ -81,6 +81,18 @@ export async function requireAccepted(deps: PinDeps, call: AuthorizedCall, { bod
   throw new PlatformError('forbidden', text, { id, constraint: 'pins', rpcHeaders: notAsked })
 }
 
+/** Whether a call of this tool would be refused, because the pins of the connection block and it is not accepted. */
+export async function isHeldBack(
+  { pins }: PinDeps,
+  context: RequestContext,
+  connection: AuthorizedConnection,
+  name: string,
+): Promise<boolean> {
+  if ((await pins.settingOf(context, connection)) !== 'block') return false
+  const { tools } = await pins.of(context, connection)
+  return tools !== undefined && !isUsable(tools.get(name))
+}
+
 /** The lists and greetings that are compared, by the method that they answer. */
 const compared = new Map([
   ['tools/list', compareList],

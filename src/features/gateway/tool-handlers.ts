@@ -5,7 +5,7 @@
 
 import { isFresh } from '../../auth/authorizer.ts'
 import { invalidRequest, notFound } from '../../errors.ts'
-import { allowanceOf } from '../../fairness/allowance.ts'
+import type { Work } from '../../fairness/turns.ts'
 import { bodyTooLarge, readJsonBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { namesInPath } from '../../http/path.ts'
@@ -21,7 +21,7 @@ export const toolHandlers = handlersOf({ listTools, getTool, callTool })
 async function listTools(deps: GatewayDeps, request: Request): Promise<Response> {
   const call = await authorizeCall(deps, request) // 401, 429, 404, 403
   refuseQuery(request.url) // 400
-  const { definitions } = await rightfully(deps, call, listDefinitions(deps, call, 'tools'))
+  const { definitions } = await rightfully(deps, call, listDefinitions(deps, call, 'tools', writingTools))
   return listResponse(request, definitions) // 429
 }
 
@@ -31,11 +31,29 @@ async function getTool(deps: GatewayDeps, request: Request): Promise<Response> {
   refuseQuery(request.url) // 400
   const name = toolNameOf(request)
   const isWanted = ({ name: own }: Definition) => own === name || String(own).startsWith(`${name}.`)
-  const { definitions: found } = await rightfully(deps, call, listDefinitions(deps, call, 'tools', isWanted))
+  const wanted = (page: readonly Definition[]) => writingTools(page.filter(isWanted))
+  const { definitions: found } = await rightfully(deps, call, listDefinitions(deps, call, 'tools', wanted))
   const tool = found.find(({ name: own }) => own === name)
-  if (tool !== undefined) return toolResponse(request, tool)
+  if (tool !== undefined) return wholeResponse(request, tool.json, { headers: noStoreJson })
   if (found.length === 0) throw notFound() // 404
   return listResponse(request, found) // 429
+}
+
+/** A tool as it is answered. */
+interface WrittenTool {
+  readonly name: unknown
+  readonly json: string
+}
+
+/** Tools as they are answered, as work in steps: one may have a page of the server's for itself. */
+export function* writingTools(page: readonly Definition[]): Work<WrittenTool[]> {
+  const tools: WrittenTool[] = []
+  for (const tool of page) {
+    const json = JSON.stringify(tool)
+    tools.push({ name: tool['name'], json })
+    yield json.length
+  }
+  return tools
 }
 
 async function callTool(deps: GatewayDeps, request: Request): Promise<Response> {
@@ -48,7 +66,7 @@ async function callTool(deps: GatewayDeps, request: Request): Promise<Response> 
   const params = { name: toolNameOf(request), arguments: given }
   const now = isFresh(deps, call.context) ? call : await call.renew()
   const { result } = await rightfully(deps, now, ask(deps, now, 'tools/call', params))
-  return toolResponse(request, result)
+  return wholeResponse(request, JSON.stringify(result), { headers: noStoreJson })
 }
 
 /** The result of work that waited for a server, or its error. Throws 401, 404, 403 if the caller has lost the right. */
@@ -66,17 +84,6 @@ function toolNameOf(request: Request): string {
   return name
 }
 
-function toolResponse(request: Request, value: object): Response {
-  return wholeResponse(request, JSON.stringify(value), { headers: noStoreJson })
-}
-
-/** Written in slices: a tool may have a page of the server's for itself, whose 40,000 names take 20 ms. */
-async function listResponse(request: Request, tools: readonly Definition[]): Promise<Response> {
-  const slices = allowanceOf(request).slices()
-  const texts: string[] = []
-  for (const tool of tools) {
-    while (slices.isOver) await slices.next()
-    texts.push(JSON.stringify(tool))
-  }
-  return wholeResponse(request, `{"tools":[${texts.join()}]}`, { headers: noStoreJson })
+function listResponse(request: Request, tools: readonly WrittenTool[]): Response {
+  return wholeResponse(request, `{"tools":[${tools.map(({ json }) => json).join()}]}`, { headers: noStoreJson })
 }

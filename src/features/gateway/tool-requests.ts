@@ -3,7 +3,8 @@
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import { invalidRequest, PlatformError, rateLimited } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
-import { parsedResponseMemoryFactor, toolsCharsMax, upstreamBodyTimeoutMs } from '../../limits.ts'
+import type { Work } from '../../fairness/turns.ts'
+import { toolsCharsMax, upstreamBodyTimeoutMs } from '../../limits.ts'
 import {
   chosenToolsMax,
   headerText,
@@ -15,7 +16,8 @@ import {
   type ToolClaim,
 } from '../../model/mcp.ts'
 import { cutText, shorten } from '../../schema/cut-text.ts'
-import { parsingExactly, parsingWithin } from '../../schema/json.ts'
+import { parsingExactly } from '../../schema/json.ts'
+import { bytesPerCharacter } from '../../storage/bytes.ts'
 import { within } from '../../within.ts'
 import type { AuthorizedCall } from './authorized-call.ts'
 import { isAnswerTo } from './call-outcome.ts'
@@ -48,10 +50,11 @@ export async function shownTools(
 ): Promise<ShownTool[] | undefined> {
   // The person was authenticated by a browser session just now, and is not asked again within this request.
   const call: AuthorizedCall = { context, connection, renew: async () => call }
-  const shown = (all: readonly Definition[]) =>
-    all.length > chosenToolsMax ? undefined : all.map((one) => ({ name: String(one['name']), claims: [claimOf(one)] }))
-  const tools = listDefinitions(deps, call, 'tools').then(
-    ({ definitions }) => shown(definitions),
+  function* claims(page: readonly Definition[]): Work<ShownTool[]> {
+    return page.map((one) => ({ name: String(one['name']), claims: [claimOf(one)] }))
+  }
+  const tools = listDefinitions(deps, call, 'tools', claims).then(
+    ({ definitions }) => (definitions.length > chosenToolsMax ? undefined : definitions),
     () => undefined,
   )
   return within(consentToolsTimeoutMs, tools, () => undefined)
@@ -85,22 +88,34 @@ export type ListKind = keyof typeof listKinds
 export type Definition = Readonly<Record<string, unknown>>
 
 /**
- * The wanted definitions of all pages, with the era that the server took for the last; the others are not kept in
- * memory. Throws `upstream_error` past `toolPagesMax`, `toolsCharsMax` or `toolsListedMax`, `upstream_timeout` past
- * `upstreamBodyTimeoutMs`, and `rate_limited` if the caller's share of memory is used up.
+ * Reads all pages of a list, with the era that the server took for the last. `keep` makes texts of each page, because
+ * its parsed form takes four times as much memory, and is let go with the page. Throws `upstream_error` past
+ * `toolPagesMax`, `toolsCharsMax` or `toolsListedMax`, `upstream_timeout` past `upstreamBodyTimeoutMs`, and
+ * `rate_limited` if the caller's share of memory is used up.
  */
-export async function listDefinitions(
+export async function listDefinitions<T>(
   deps: GatewayDeps,
   call: AuthorizedCall,
   kind: ListKind,
-  isWanted: (definition: Definition) => boolean = () => true,
-): Promise<{ readonly definitions: Definition[]; readonly era: Message['era'] }> {
+  keep: (page: readonly Definition[]) => Work<readonly T[]>,
+): Promise<{ readonly definitions: T[]; readonly era: Message['era'] }> {
   const { method, identifier } = listKinds[kind]
   const plural = kind === 'resourceTemplates' ? 'resource templates' : kind
   const { fairness } = deps
   const { caller } = call.context
-  const found: Definition[] = []
+  const found: T[] = []
   let characters = 0
+  function* keeping(answer: unknown): Work<unknown> {
+    const { result } = (answer ?? {}) as { result?: Readonly<Record<string, unknown>> | null }
+    const page = result?.[kind]
+    if (!Array.isArray(page)) return answer
+    const named = page.filter((one) => typeof one?.[identifier] === 'string')
+    if (named.some((one) => one[identifier].length > ownNameCharsMax))
+      throw upstreamError(
+        `The MCP server has ${plural} whose ${identifier} is longer than ${ownNameCharsMax} characters`,
+      )
+    return { ...(answer as object), result: { ...result, [kind]: yield* keep(named) } }
+  }
   const until = performance.now() + upstreamBodyTimeoutMs
   let cursor: unknown
   try {
@@ -110,25 +125,15 @@ export async function listDefinitions(
           'upstream_timeout',
           `The MCP server took longer than ${upstreamBodyTimeoutMs / 1000} s to list its tools`,
         )
-      const answer = await ask(deps, call, method, cursor === undefined ? {} : { cursor })
-      const { [kind]: page, nextCursor } = answer.result as { [K in ListKind]?: Definition[] } & {
-        nextCursor?: unknown
-      }
-      if (!fairness.parsed.take(caller, answer.characters * parsedResponseMemoryFactor))
+      const answer = await ask(deps, call, method, cursor === undefined ? {} : { cursor }, keeping)
+      const { [kind]: page, nextCursor } = answer.result as { [K in ListKind]?: T[] } & { nextCursor?: unknown }
+      if (!fairness.parsed.take(caller, answer.characters * bytesPerCharacter))
         throw rateLimited('This caller has too many unread responses open: read or close some', 1)
       characters += answer.characters
       if (characters > toolsCharsMax)
         throw upstreamError(`The MCP server’s list of ${plural} is larger than ${toolsCharsMax} bytes`)
       if (!Array.isArray(page)) throw upstreamError(`The MCP server ${notMcp}`)
-      for (const one of page) {
-        const own = one?.[identifier]
-        if (typeof own !== 'string') continue
-        if (own.length > ownNameCharsMax)
-          throw upstreamError(
-            `The MCP server has ${plural} whose ${identifier} is longer than ${ownNameCharsMax} characters`,
-          )
-        if (isWanted(one)) found.push(one)
-      }
+      for (const one of page) found.push(one)
       if (found.length > toolsListedMax) throw upstreamError(`The MCP server has more than ${toolsListedMax} ${plural}`)
       cursor = nextCursor
       // Some servers send an empty cursor with the last page.
@@ -137,12 +142,15 @@ export async function listDefinitions(
     // A list without its last pages would look complete.
     throw upstreamError(`The MCP server’s list of ${plural} has more than ${toolPagesMax} pages`)
   } finally {
-    fairness.parsed.giveBack(caller, characters * parsedResponseMemoryFactor)
+    fairness.parsed.giveBack(caller, characters * bytesPerCharacter)
   }
 }
 
 /** Ours: characters of a server's own words that an error repeats. Past it: cut. */
 const serverWordsCharsMax = 4096
+
+/** Makes of an answer all that is kept of it, while its parsed form counts for the caller's memory. */
+type Keep = (answer: unknown) => Work<unknown>
 
 /**
  * Sends a request in the handshake era, and once more in the stateless era if the server supports only that. Resolves
@@ -154,17 +162,18 @@ export async function ask(
   call: AuthorizedCall,
   method: string,
   params: object,
+  keep?: Keep,
 ): Promise<{ readonly result: object; readonly characters: number; readonly era: Message['era'] }> {
-  const first = await answerTo(deps, call, messageFor(method, params, 'handshake'), new Headers()).catch((thrown) => {
+  const send = (era: Message['era'], headers: Headers) =>
+    answerTo(deps, call, { message: messageFor(method, params, era), headers, keep })
+  const first = await send('handshake', new Headers()).catch((thrown) => {
     forgetUngreeted(deps, call)
     throw thrown
   })
   const isTooOld = first.error?.code === rpcCodes.unsupportedRevision
   if (first.error && !isTooOld) forgetUngreeted(deps, call)
   // The error says that the revision is unsupported, so nothing was executed and sending again is safe.
-  const { result, error, characters } = isTooOld
-    ? await answerTo(deps, call, messageFor(method, params, 'stateless'), standardHeaders(method, params))
-    : first
+  const { result, error, characters } = isTooOld ? await send('stateless', standardHeaders(method, params)) : first
   // Some servers send `"error": null` with a result.
   if (error !== undefined && error !== null) {
     const text =
@@ -199,8 +208,7 @@ interface Answer {
 async function answerTo(
   deps: GatewayDeps,
   call: AuthorizedCall,
-  message: Message,
-  headers: Headers,
+  { message, headers, keep }: { readonly message: Message; readonly headers: Headers; readonly keep: Keep | undefined },
 ): Promise<Answer & { readonly characters: number }> {
   const response = await forward(deps, call, message, headers)
   let answer: Answer | undefined
@@ -210,13 +218,15 @@ async function answerTo(
     if (isAnswer) answer = received as Answer
     return answer !== undefined
   }
-  // Nobody looks into the result of a tool: it is passed on with its digits.
-  const isCall = message.method === 'tools/call'
-  const parse = isCall ? parsingExactly : parsingWithin
+  // Results of tools and definitions are passed on with their digits.
+  function* reading(text: string): Work<unknown> {
+    const received = yield* parsingResponse(text, parsingExactly)
+    return keep === undefined ? received : yield* keep(received)
+  }
   const allowance = allowanceOf(call.context.request)
-  const read = async (text: string) => allowance.parse(text.length, parsingResponse(text, parse))
+  const read = async (text: string) => allowance.parse(text.length, reading(text))
   const owner = { holder: call.context.caller, memory: deps.fairness.memory, allowance }
-  const timeoutMs = isCall ? deps.upstreamTimeoutMs : upstreamBodyTimeoutMs
+  const timeoutMs = message.method === 'tools/call' ? deps.upstreamTimeoutMs : upstreamBodyTimeoutMs
   const characters = await readMessages(response, requestId, { take, read, owner, timeoutMs })
   if (answer === undefined) throw upstreamError(`The MCP server ${notMcp}`)
   return { ...answer, characters }

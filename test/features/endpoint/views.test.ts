@@ -283,6 +283,29 @@ describe('a search in place of the list', () => {
     expect(calls).toEqual([['search', { q: 'safe' }]])
   })
 
+  test('calls again with what a server asked for, as by the tool’s own name', async () => {
+    const sent: unknown[] = []
+    const modern = localServer(async (request) => {
+      const { id, method, params } = (await request.json()) as { id: unknown; method: string; params: object }
+      const answer = (result: object) => Response.json({ jsonrpc: '2.0', id, result })
+      if (method === 'initialize' || request.headers.get('mcp-method') === null)
+        return Response.json({ jsonrpc: '2.0', id, error: { code: -32022, message: 'too old' } }, { status: 400 })
+      if (method === 'server/discover') return answer({ capabilities: { tools: {} } })
+      if (method === 'tools/list') return answer({ tools: [{ name: 'ask', inputSchema: { type: 'object' } }] })
+      sent.push(params)
+      return answer({ content: [] })
+    })
+    await json('PUT', '/connect/ada/new', { mcpUrl: `http://127.0.0.1:${modern.port}/mcp` })
+    const retry = { inputResponses: { a: { action: 'accept', content: { b: 1 } } }, requestState: 'S' }
+    for (const [name, args] of [
+      ['new__ask', {}],
+      ['call_destructive', { name: 'new__ask', arguments: {} }],
+    ] as const)
+      await ask('/connect/ada/mcp?tools=search', 'tools/call', { name, arguments: args, ...retry })
+    expect(sent).toMatchObject([retry, retry])
+    modern.stop(true)
+  })
+
   test('is there by a parameter too, and its tools are unknown without it', async () => {
     expect(named(await ask('/connect/ada/mcp?tools=search', 'tools/list'))[0]).toBe('search_tools')
     for (const name of ['search_tools', 'call_read'])

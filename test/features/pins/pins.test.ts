@@ -602,11 +602,14 @@ test('`block` hides and refuses what is not accepted, at every endpoint', async 
     arguments: { query: 'search documents' },
   })
   expect(JSON.stringify(found.result)).not.toContain('one__search')
-  const called = await rpc('/connect/ada/mcp?tools=search', 'tools/call', {
-    name: 'call_destructive',
-    arguments: { name: 'one__search', arguments: {} },
-  })
-  expect(called.error.code).toBe(-32_003)
+  // Whatever class it had: a client is not led to the tool that calls everything.
+  for (const name of ['call_destructive', 'call_read']) {
+    const called = await rpc('/connect/ada/mcp?tools=search', 'tools/call', {
+      name,
+      arguments: { name: 'one__search', arguments: {} },
+    })
+    expect(called.error?.code).toBe(-32_003)
+  }
   expect(calls).toEqual(['store', 'store'])
   expect(await problemsOf(platform)).toEqual([])
 })
