@@ -99,6 +99,8 @@ document.addEventListener('click', (event) => {
   const isPlain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey
   if (link === null || !isPlain || event.defaultPrevented || link.target !== '') return
   if (link.origin !== location.origin || !link.pathname.startsWith(root)) return
+  // The browser leads to a place in the room itself.
+  if (link.hash !== '' && link.href.startsWith(`${location.href.replace(/#.*/, '')}#`)) return
   event.preventDefault()
   go(link.href)
 })

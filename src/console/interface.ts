@@ -50,8 +50,9 @@ export async function ask<T>(method: string, path: string, { body, signal: stop 
   const text = await response.text()
   const read = text === '' ? undefined : parsed(text)
   if (response.ok) return read as T
-  // A server that wants a sign-in is another 401.
-  if (response.status === 401 && (read as { error?: unknown } | undefined)?.error === 'unauthorized') {
+  // An MCP server that wants a sign-in is another 401.
+  const { error } = (read ?? {}) as { error?: unknown }
+  if (response.status === 401 && !String(error).startsWith('upstream_')) {
     if (session.value) lastUser.value = session.value.userId
     session.value = null
   }

@@ -7,6 +7,7 @@ import { address, go, hrefOf, roomKey } from './address.ts'
 import { ask, base, Refused, session, tellTabs } from './interface.ts'
 import { Brand } from './parts/brand.tsx'
 import { useModal } from './parts/dialog.tsx'
+import { Foreign } from './parts/foreign.tsx'
 import { lazy } from './parts/lazy.tsx'
 import { Action, Facts } from './parts/parts.tsx'
 import { Room } from './parts/room.tsx'
@@ -72,7 +73,7 @@ export function Shell() {
         <a class="brand" href={hrefOf()}>
           <Brand />
         </a>
-        <span class="muted">{session.value.userId}</span>
+        <Foreign as="span" class="muted" text={session.value.userId} />
         <Action name="keys" onClick={showKeys} label="Shortcuts" />
         {leave.error !== undefined && <small class="wrong">{leave.error.message}</small>}
         <Action name="sign-out" does={leave} label="Sign out" />

@@ -81,6 +81,21 @@ const schemas: Record<string, object> = {
   },
   recursive: { type: 'object', properties: { tree: { $ref: '#/$defs/node' } }, $defs: { node } },
   names: { type: 'object', properties: { known: text }, additionalProperties: { type: 'number' } },
+  kinds: {
+    type: 'object',
+    required: ['v'],
+    properties: {
+      v: {
+        oneOf: [
+          { type: 'object', properties: { a: text } },
+          { type: 'object', properties: { b: text } },
+        ],
+      },
+      list: { type: 'array', items: { type: 'number' } },
+      words: { type: 'array', items: text },
+      patterned: { type: 'object', properties: { x: text }, patternProperties: { '^x-': text } },
+    },
+  },
   joined: {
     type: 'object',
     allOf: [{ properties: { a: text }, required: ['a'] }, { properties: { b: { type: 'number' } } }],
@@ -318,9 +333,50 @@ describe.skipIf(!isHere('Chromium'))('the form of a tool', () => {
   )
 
   test(
+    'a value is shown as the kind that it is, and what no field has as JSON (needs Chromium)',
+    inForm('kinds', async (page) => {
+      expect(await args(page)).toEqual({ v: {} })
+      await page.selectOption(field('/v#variant'), '1')
+      await page.fill(field('/v/b'), 'typed')
+      await page.reload()
+      await room(page, 'tool', 'ready')
+      expect(await page.inputValue(field('/v/b'))).toBe('typed')
+      const write = async (json: object) => {
+        await page.click('[data-action="raw"]')
+        await page.fill(field('raw'), JSON.stringify(json))
+        await page.click('[data-action="raw"]')
+      }
+      await write({ v: { a: 'raw' }, patterned: { 'x-1': 'y' }, unknown: [1], list: { not: 'a list' } })
+      expect(await page.inputValue(field('/v/a'))).toBe('raw')
+      expect(await page.inputValue(field('/patterned/x-1'))).toBe('"y"')
+      expect(await page.inputValue(field('/unknown'))).toBe('[1]')
+      expect(await page.inputValue(field('/list'))).toBe('{"not":"a list"}')
+      await write({ v: { a: 'raw' } })
+      // An item is empty, and not null: the field says that it is required.
+      await page.click(action('add', '/list'))
+      expect(await page.inputValue(field('/list/0'))).toBe('')
+      await page.click('[data-action="call"]')
+      await page.waitForSelector('[data-field="/list/0"]:focus')
+      await page.click(action('remove', '/list/0'))
+      await page.click(action('add', '/words'))
+      await page.fill(field('/words/0'), 'x')
+      await page.fill(field('/words/0'), '')
+      expect(await args(page)).toEqual({ v: { a: 'raw' }, words: [''] })
+    }),
+  )
+
+  test(
     'other names are typed by hand, parts are joined, and a value of any kind is JSON (needs Chromium)',
     inForm('names', async (page) => {
+      await page.fill(field('/known'), 'here')
+      // A name that is there already keeps its value, and one that is not added yet is not left out without a word.
+      await page.fill(field('#name'), 'known')
+      await page.click(action('add', ''))
+      expect(await args(page)).toEqual({ known: 'here' })
       await page.fill(field('#name'), 'mine')
+      await page.click('[data-action="call"]')
+      await page.waitForSelector('[data-field="#name"]:focus')
+      await page.fill(field('/known'), '')
       await page.click(action('add', ''))
       await page.fill(field('/mine'), '4')
       expect(await args(page)).toEqual({ mine: 4 })

@@ -67,6 +67,8 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
         await room(page, name, state)
         expect(await page.locator('[data-room]').count()).toBe(1)
         expect(await page.locator('h1').count()).toBe(1)
+        const numbers = page.evaluate<string>('getComputedStyle(document.querySelector("main")).fontVariantNumeric')
+        expect(await numbers).toBe('tabular-nums')
         const texts = async (part: string) => page.locator(`.as [data-part="${part}"]`).count()
         expect({ path, commands: await texts('command') }).toEqual({ path, commands: await texts('curl') })
         for (const other of width === 320 ? [320] : [2560, 1920, 960, 768, 375, 320, 1280])
@@ -208,6 +210,30 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
     await signIn(page, '/tokens', sampleKeys.linus)
     expect(await page.inputValue('[data-field="policy"]')).not.toContain('5m')
     expect(await page.evaluate<string>('JSON.stringify([localStorage, sessionStorage])')).not.toContain('sample-key')
+    await context.close()
+  })
+
+  test('the end of a session is noticed wherever something is written (needs Chromium)', async () => {
+    const { context, page } = await openPage(browser, shared.server.url)
+    for (const [path, field, text, action] of [
+      ['/keys', 'name', 'typed', 'create'],
+      ['/servers?new=yes', 'source', 'https://mcp.example.com/mcp', 'save'],
+      ['/namespaces?new=yes', 'name', 'typed', 'save'],
+    ] as const) {
+      await signIn(page, path)
+      if (path.startsWith('/servers')) await page.fill('[data-field="name"]', 'ada/typed')
+      await page.fill(`[data-field="${field}"]`, text)
+      await context.clearCookies()
+      await page.click(`main form [data-action="${action}"]`)
+      await room(page, 'sign-in')
+      expect(page.url()).toBe(at(path))
+      await page.fill('[data-field="key"]', sampleKeys.ada)
+      await page.click('[data-action="sign-in"]')
+      await page.waitForSelector(`[data-field="${field}"]`)
+      expect(await page.inputValue(`[data-field="${field}"]`)).toBe(text)
+      await page.click('[data-action="sign-out"]')
+      await room(page, 'sign-in')
+    }
     await context.close()
   })
 
@@ -455,6 +481,24 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
     await context.close()
   })
 
+  test('an organization is deleted by its owner, who types its name (needs Chromium)', async () => {
+    const made = await fetch(`${shared.server.url}/organizations/org_gone`, {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${sampleKeys.operator}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ owner: 'ada' }),
+    })
+    expect(made.status).toBe(201)
+    const { context, page, faults } = await openPage(browser, shared.server.url)
+    await signIn(page, '/organizations/org_gone')
+    await page.click('main .actions [data-action="delete"]')
+    await page.fill('[data-field="confirm"]', 'org_gone')
+    await page.click('dialog [data-action="delete"]')
+    await room(page, 'namespaces')
+    expect(await page.locator('[data-id="org_gone"]').count()).toBe(0)
+    expect(faults).toEqual([])
+    await context.close()
+  })
+
   test('a connection is tested wherever its health is, and a draft keeps no secret (needs Chromium)', async () => {
     const { context, page, faults } = await openPage(browser, shared.server.url)
     await signIn(page)
@@ -508,6 +552,10 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
     const { context, page } = await openPage(browser, shared.server.url)
     await signIn(page)
     await room(page, 'overview', 'ready')
+    await page.focus('.skip')
+    await page.keyboard.press('Enter')
+    await page.waitForSelector('main:focus')
+    expect(new URL(page.url()).hash).toBe('#main')
     await page.keyboard.press('g')
     await page.keyboard.press('c')
     await room(page, 'connections', 'ready')

@@ -150,13 +150,19 @@ export function firstValue(
   if (schema.default !== undefined) return schema.default
   if (isRequired && schema.const !== undefined) return schema.const
   if (isRequired && kindOf(schema) === 'array') return []
-  if (kindOf(schema) !== 'object' || level > levelsMax || left.count < 0) return undefined
+  if (level > levelsMax || left.count < 0) return undefined
+  const [variant] = isRequired && kindOf(schema) === 'json' ? variantsOf(schema) : []
+  if (variant !== undefined) return firstValue(variant, root, true, { level: level + 1, left })
+  if (kindOf(schema) !== 'object') return undefined
   const members = Object.entries(schema.properties ?? {}).flatMap(([name, member]) => {
     const value = firstValue(member, root, schema.required?.includes(name) === true, { level: level + 1, left })
     return value === undefined ? [] : [[name, value]]
   })
   return isRequired || members.length > 0 ? Object.fromEntries(members) : undefined
 }
+
+/** The value of an item whose field is empty: a text may be, and of any other the field says that it is required. */
+export const emptied = (schema: Schema, root: Schema) => (kindOf(whole(schema, root)) === 'string' ? '' : null)
 
 /** The value of an item that somebody adds. */
 export function addedValue(schema: Schema, root: Schema): unknown {
@@ -165,10 +171,18 @@ export function addedValue(schema: Schema, root: Schema): unknown {
   return { object: {}, array: [], string: '', boolean: false }[kindOf(whole(schema, root)) as string] ?? null
 }
 
-/** The first variant that a value may be of; the first of all if none is. */
-export function variantOf(value: unknown, variants: readonly Schema[], root: Schema): number {
-  const index = variants.findIndex((one) => mayBe(value, whole(one, root), root))
-  return Math.max(0, index)
+/**
+ * The variant that a value is of: the first of those that name most of its members, or the one that somebody has picked
+ * if it names as many; the first of all if the value may be of none.
+ */
+export function variantOf(value: unknown, variants: readonly Schema[], root: Schema, picked?: number): number {
+  const named = variants.map((one) => {
+    const schema = whole(one, root)
+    if (!mayBe(value, schema, root)) return -1
+    return Object.keys(asObject(value) ?? {}).filter((name) => Object.hasOwn(schema.properties ?? {}, name)).length
+  })
+  const most = Math.max(...named)
+  return picked !== undefined && named[picked] === most ? picked : named.indexOf(most)
 }
 
 function mayBe(value: unknown, schema: Schema, root: Schema): boolean {

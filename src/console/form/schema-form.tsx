@@ -10,6 +10,7 @@ import {
   addedValue,
   boundsOf,
   choicesOf,
+  emptied,
   firstValue,
   isNullable,
   joined,
@@ -45,6 +46,8 @@ interface ValueProps {
   readonly isRequired: boolean
   /** The targets of references that it is in: what leads to one of them again is opened on demand. */
   readonly inside: readonly Schema[]
+  /** Members that have fields in another part of the form. */
+  readonly elsewhere?: readonly string[]
 }
 
 export function SchemaForm({ schema: given, ...props }: ValueProps) {
@@ -84,8 +87,12 @@ export function SchemaForm({ schema: given, ...props }: ValueProps) {
 }
 
 function Value(props: ValueProps) {
-  const { schema } = props
+  const { schema, value } = props
   if (variantsOf(schema).length > 0) return <Variants {...props} />
+  const isOther = kindOf(schema) === 'object' ? asObject(value) === undefined : !Array.isArray(value)
+  const isContainer = kindOf(schema) === 'object' || kindOf(schema) === 'array'
+  // Nobody would see what it is.
+  if (value !== undefined && isContainer && isOther) return <Text {...props} />
   switch (kindOf(schema)) {
     case 'object':
       // Of the root, such a schema is a form without fields.
@@ -158,10 +165,12 @@ function inputTypeOf({ writeOnly, format = '' }: Schema, kind: Kind): InputType 
 
 /** A text, a number, or the JSON of a value that no other field holds. */
 function Text(props: ValueProps) {
-  const { schema, value, onChange, isRequired, form } = props
+  const { schema, value: given, onChange, isRequired, form } = props
   const kind = kindOf(schema)
   const isText = kind === 'string'
   const isNumeric = kind === 'number' || kind === 'integer'
+  // An item that is empty yet.
+  const value = given === null && (isText || isNumeric) ? undefined : given
   const written = value === undefined ? '' : isText ? textOf(value) : JSON.stringify(value)
   const [typed, setTyped] = useState(written)
   // A value that came from elsewhere, and not from this field.
@@ -200,7 +209,7 @@ function readAs(text: string, isText: boolean): unknown {
 const sameValue = (read: unknown, value: unknown) =>
   read === unreadable ? value === undefined : JSON.stringify(read) === JSON.stringify(value)
 
-function Members({ form, schema, value, onChange, at, label, inside, isRequired }: ValueProps) {
+function Members({ form, schema, value, onChange, at, label, inside, isRequired, elsewhere = [] }: ValueProps) {
   const object = asObject(value) ?? {}
   const properties = schema.properties ?? {}
   const change = (name: string, member: unknown) => {
@@ -221,26 +230,32 @@ function Members({ form, schema, value, onChange, at, label, inside, isRequired 
           isRequired={schema.required?.includes(name) === true && (value !== undefined || at === '')}
         />
       ))}
-      {(others === true || typeof others === 'object') && (
-        <Others
-          {...{ form, at, inside, change, schema: others === true ? {} : others }}
-          members={Object.entries(object).filter(([name]) => !Object.hasOwn(properties, name))}
-        />
-      )}
+      <Others
+        {...{ form, at, inside, change, schema: typeof others === 'object' ? others : {} }}
+        mayAdd={others === true || typeof others === 'object'}
+        isTaken={(name) => Object.hasOwn(properties, name) || Object.hasOwn(object, name)}
+        members={Object.entries(object).filter(
+          ([name]) => !Object.hasOwn(properties, name) && !elsewhere.includes(name),
+        )}
+      />
     </Group>
   )
 }
 
 interface OthersProps extends Pick<ValueProps, 'form' | 'at' | 'inside' | 'schema'> {
   readonly members: readonly (readonly [name: string, value: unknown])[]
+  readonly mayAdd: boolean
+  readonly isTaken: (name: string) => boolean
   readonly change: (name: string, member: unknown) => void
 }
 
-/** Members whose names somebody types. */
-function Others({ form, at, inside, schema, members, change }: OthersProps) {
+/** Members that a schema does not name: somebody types their names here, or has written them as JSON. */
+function Others({ form, at, inside, schema, members, mayAdd, isTaken, change }: OthersProps) {
   const [name, setName] = useState('')
+  const wrong = name === '' ? undefined : isTaken(name) ? 'is there already' : 'is not added yet'
   const add = () => {
-    if (name !== '') change(name, addedValue(schema, form.root))
+    if (name === '' || isTaken(name)) return
+    change(name, addedValue(schema, form.root))
     setName('')
   }
   return (
@@ -249,15 +264,17 @@ function Others({ form, at, inside, schema, members, change }: OthersProps) {
         <div key={one} class="item">
           <SchemaForm
             {...{ form, schema, value, label: one, at: pointer(at, one), isRequired: true, inside }}
-            onChange={(next) => change(one, next ?? null)}
+            onChange={(next) => change(one, next ?? emptied(schema, form.root))}
           />
           <Action name="remove" for={pointer(at, one)} onClick={() => change(one, undefined)} label="Remove" />
         </div>
       ))}
-      <div class="item">
-        <Field name={`${at}#name`} label="Another name" value={name} onInput={setName} />
-        <Action name="add" for={at} onClick={add} label="Add" />
-      </div>
+      {mayAdd && (
+        <div class="item">
+          <Field {...{ name: `${at}#name`, label: 'Another name', value: name, onInput: setName, wrong }} />
+          <Action name="add" for={at} onClick={add} label="Add" />
+        </div>
+      )}
     </>
   )
 }
@@ -283,7 +300,7 @@ function Items({ form, schema, value, onChange, at, label, inside, isRequired }:
             <SchemaForm
               {...{ form, schema: schemaOf(index), value: item, at: here, isRequired: true, inside }}
               label={`${label} ${index + 1}`}
-              onChange={(next) => onChange(list.with(index, next ?? null))}
+              onChange={(next) => onChange(list.with(index, next ?? emptied(schemaOf(index), form.root)))}
             />
             {index > 0 && <Action name="up" for={here} onClick={moveUp} label="Move up" />}
             <Action name="remove" for={here} onClick={() => remove(index)} label="Remove" />
@@ -301,7 +318,7 @@ function Variants(props: ValueProps) {
   const { form, schema, value, onChange, at, label, isRequired } = props
   const variants = variantsOf(schema)
   const [picked, setPicked] = useState<number | undefined>()
-  const chosen = picked ?? variantOf(value, variants, form.root)
+  const chosen = variantOf(value, variants, form.root, picked)
   const { anyOf, oneOf, ...shared } = schema
   const isShared = (anyOf ?? oneOf) !== undefined && shared.properties !== undefined
   const variant = whole(variants[chosen] ?? {}, form.root)
@@ -316,7 +333,13 @@ function Variants(props: ValueProps) {
   }
   return (
     <Group {...{ at, label, isRequired, schema: shared }}>
-      {isShared && <Members {...props} schema={isRequirement ? joined(shared, variant) : shared} />}
+      {isShared && (
+        <Members
+          {...props}
+          schema={isRequirement ? joined(shared, variant) : shared}
+          elsewhere={Object.keys(variant.properties ?? {})}
+        />
+      )}
       <Field
         name={`${at}#variant`}
         label="Kind"
@@ -325,7 +348,14 @@ function Variants(props: ValueProps) {
         names={variants.map((one, index) => nameOf(whole(one, form.root), index))}
         onInput={(index) => pick(Number(index))}
       />
-      {!isRequirement && <SchemaForm key={chosen} {...props} schema={variants[chosen] ?? {}} />}
+      {!isRequirement && (
+        <SchemaForm
+          key={chosen}
+          {...props}
+          schema={variants[chosen] ?? {}}
+          elsewhere={isShared ? Object.keys(shared.properties ?? {}) : []}
+        />
+      )}
     </Group>
   )
 }

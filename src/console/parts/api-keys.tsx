@@ -8,6 +8,7 @@ import { DangerousAction } from './dialog.tsx'
 import { Field, Form, useDraft } from './field.tsx'
 import { Foreign } from './foreign.tsx'
 import { Action, Copied, When, Wrong } from './parts.tsx'
+import { SomeRows } from './some-rows.tsx'
 
 /** `path`: of the list, whose keys are below it. */
 export function ApiKeys({ path, keys }: { readonly path: string; readonly keys: Resource<ApiKeyList> }) {
@@ -22,8 +23,10 @@ export function ApiKeys({ path, keys }: { readonly path: string; readonly keys: 
   const named = (one: string) => (one === '' ? 'without a name' : one)
   return (
     <>
-      <ul class="rows" data-part="rows" data-end="true">
-        {keys.data?.apiKeys.map((one) => (
+      <SomeRows
+        part="rows"
+        items={keys.data?.apiKeys ?? []}
+        row={(one) => (
           <li key={one.id} data-id={one.id} class="spread">
             <span>
               <Foreign text={named(one.name)} strong /> <code class="muted">{one.id}</code> created{' '}
@@ -41,8 +44,8 @@ export function ApiKeys({ path, keys }: { readonly path: string; readonly keys: 
               </p>
             </DangerousAction>
           </li>
-        ))}
-      </ul>
+        )}
+      />
       <Wrong error={keys.error} />
       <Form title="New API key" onSend={() => void create.run()}>
         <Field name="name" label="Name" value={name} onInput={setName} isRequired error={create.error?.message} />

@@ -4,7 +4,7 @@ import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useAction } from '../resource.ts'
 import { Field } from './field.tsx'
-import { visible } from './foreign.tsx'
+import { Foreign, visible } from './foreign.tsx'
 import { Action, Wrong } from './parts.tsx'
 
 /** Opens a dialog over everything else while it is there, and gives the focus back when it is gone. */
@@ -59,15 +59,21 @@ function Confirm({ act, of, typed, onAct, onDone, onClose, children }: ConfirmPr
     await onAct()
     onDone()
     onClose()
+    // The button that asked is gone, or will be.
+    setTimeout(() => document.querySelector('h1')?.focus())
   })
   return (
     <dialog ref={dialog} aria-label={deed} onCancel={onClose} onClose={onClose}>
-      <h2>{deed}?</h2>
+      <h2>
+        {act} <Foreign text={of} />?
+      </h2>
       {children}
       {typed !== undefined && <Field name="confirm" label={`Type ${typed}`} value={text} onInput={setText} />}
       <Wrong error={doing.error} />
       <p>
-        <Action name={act.toLowerCase()} isMain reason={reason} does={doing} label={deed} />{' '}
+        <Action name={act.toLowerCase()} isMain reason={reason} does={doing}>
+          {act} <Foreign text={of} />
+        </Action>{' '}
         <Action name="pause" onClick={onClose} label="Keep it" />
       </p>
     </dialog>

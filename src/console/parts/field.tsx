@@ -40,6 +40,10 @@ export function Field(props: FieldProps) {
   const id = useId()
   const [isLeft, setLeft] = useState(false)
   const error = props.error ?? (isLeft || props.isShown === true ? wrong : undefined)
+  useEffect(() => {
+    // Not while somebody types elsewhere.
+    if (props.error !== undefined && document.activeElement?.matches('button')) document.getElementById(id)?.focus()
+  }, [props.error])
   const shared = {
     id,
     'data-field': name,
@@ -62,7 +66,7 @@ export function Field(props: FieldProps) {
       {options !== undefined ? (
         <select {...shared}>
           {options.map((option, index) => (
-            <option key={option} value={option}>
+            <option key={option} value={option} dir="auto">
               {option === '' ? (props.nothing ?? 'any') : visible(names?.[index] ?? option)}
             </option>
           ))}

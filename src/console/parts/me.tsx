@@ -13,7 +13,7 @@ export function reasonIn(me: Me | undefined, namespace: string | undefined, oper
   const known = me.namespaces.find(({ name }) => name === namespace)
   // Of more namespaces than the list has, the server decides.
   if (known?.may.includes(operation) === true || (known === undefined && me.more)) return undefined
-  return me.namespaces.length === 0
+  return me.namespaces.length === 0 && (namespace ?? '') === ''
     ? 'Make a namespace first'
     : `Your key may not ${what}: ask somebody who manages ${namespace}`
 }

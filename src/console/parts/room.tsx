@@ -62,7 +62,7 @@ export function Room({ name, title, id, resource, isEmpty = resource?.isEmpty, .
     if (!isLoading) placed()
   }, [isLoading, name, title])
   return (
-    <main id="main" data-room={name} data-state={state} data-id={id}>
+    <main id="main" tabIndex={-1} data-room={name} data-state={state} data-id={id}>
       <div class="heading">
         <h1 ref={heading} tabIndex={-1}>
           <Foreign text={title} />
@@ -72,7 +72,7 @@ export function Room({ name, title, id, resource, isEmpty = resource?.isEmpty, .
       {address.value.news !== undefined && <p role="status">{address.value.news}</p>}
       {filters !== undefined && <div class="filters">{filters}</div>}
       {isLoading ? <Busy /> : error !== undefined ? <Problem error={error} again={again} /> : children}
-      {request !== undefined && error === undefined && <AsText request={request} />}
+      {request !== undefined && error === undefined && !isLoading && <AsText request={request} />}
     </main>
   )
 }

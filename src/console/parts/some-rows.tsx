@@ -1,21 +1,41 @@
-/** Rows of a list that a room has whole: some at first, and as many more with each press. */
+/** A list that a room has whole: the document holds a part of it, and another one with each press. */
 
 import type { ComponentChildren } from 'preact'
-import { useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { Action } from './parts.tsx'
 
-/** Rows that are shown at first. Past it: as many more with each press. */
-export const rowsMax = 150
+/** Rows of a part. */
+const rowsMax = 150
 
-export function SomeRows<T>({ items, row }: { readonly items: readonly T[]; row(item: T): ComponentChildren }) {
-  const [shown, setShown] = useState(rowsMax)
+interface SomeRowsProps<T> {
+  readonly items: readonly T[]
+  readonly part?: string
+  readonly isPairs?: boolean
+  row(item: T): ComponentChildren
+}
+
+export function SomeRows<T>({ items, row, part, isPairs }: SomeRowsProps<T>) {
+  const [from, setFrom] = useState(0)
+  const list = useRef<HTMLUListElement>(null)
+  // Items may have gone since.
+  const first = from < items.length ? from : 0
+  const end = Math.min(first + rowsMax, items.length)
+  useLayoutEffect(() => {
+    if (from > 0) list.current?.scrollIntoView()
+  }, [from])
   return (
     <>
-      {items.slice(0, shown).map(row)}
-      {items.length > shown && (
-        <li>
-          <Action name="more" onClick={() => setShown(shown + rowsMax)} label={`Show more of ${items.length}`} />
-        </li>
+      <ul ref={list} class={isPairs === true ? 'rows pairs' : 'rows'} data-part={part} data-end={end === items.length}>
+        {items.slice(first, end).map(row)}
+      </ul>
+      {items.length > rowsMax && (
+        <p>
+          {first + 1} to {end} of {items.length}{' '}
+          {first > 0 && (
+            <Action name="more" for="before" onClick={() => setFrom(first - rowsMax)} label="Earlier ones" />
+          )}{' '}
+          {end < items.length && <Action name="more" onClick={() => setFrom(end)} label="Further ones" />}
+        </p>
       )}
     </>
   )

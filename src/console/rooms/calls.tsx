@@ -5,7 +5,7 @@ import type { CallStory } from '../../model/health.ts'
 import type { CallPage } from '../../model/recorded-call.ts'
 import { address, filter, filterOf, filtersOf, hrefOf, hrefWith, parametersOf, pathOf } from '../address.ts'
 import { hasArrivedSince, isStreamOpen, useBursts } from '../events.ts'
-import { ask } from '../interface.ts'
+import { ask, session } from '../interface.ts'
 import { after, listed, type Pages, usePages } from '../pages.ts'
 import { CallCharts } from '../parts/call-charts.tsx'
 import { DangerousAction } from '../parts/dialog.tsx'
@@ -74,7 +74,9 @@ const columns: readonly Column<ShownCall>[] = [
     cell: ({ outcome, constraint }) => (
       <>
         <State level={levelOf(outcome)}>{wordsOf(outcome)}</State>
-        <div class="clipped">{constraint !== undefined && <code class="muted">{constraint}</code>}</div>
+        <div class="clipped">
+          {constraint !== undefined && <Foreign as="span" class="muted" text={constraint} code />}
+        </div>
       </>
     ),
   },
@@ -209,8 +211,9 @@ function wordsOfRule(place: string): string {
   return `Constraint ${Number(index) + 1} of the token’s policy allows only ${allowed}.`
 }
 
-function UsedToken({ id }: { readonly id: string }) {
+function UsedToken({ id, userId }: { readonly id: string; readonly userId: string }) {
   const [isRevoked, setRevoked] = useState(false)
+  const { userId: own, operator = false } = session.value ?? {}
   return (
     <>
       <code>{id}</code> {isRevoked && <span role="status">is revoked</span>}{' '}
@@ -218,6 +221,7 @@ function UsedToken({ id }: { readonly id: string }) {
         act="Revoke"
         of={id}
         isSmall
+        reason={own === userId || operator ? undefined : 'Only its user, or an operator, may revoke it'}
         onAct={() => ask('POST', '/tokens/revoke', { body: { tokenId: id } })}
         onDone={() => setRevoked(true)}
       >
@@ -234,7 +238,7 @@ function Refusal({ call }: { readonly call: ShownCall }) {
     return <p data-part="words">It never reached the server: {JSON.stringify(call.code)}.</p>
   return (
     <p data-part="words">
-      {wordsOfRule(constraint)} The rule is <code>{constraint}</code>. To read it whole,{' '}
+      <Foreign text={wordsOfRule(constraint)} /> The rule is <Foreign text={constraint} code />. To read it whole,{' '}
       <a href={hrefWith({ ...requestOf(call), subject: 'token' }, 'tokens')}>explain the token</a>, or{' '}
       <a href={hrefWith(allowing(call), 'tokens')}>see a policy that allows this call alone</a>.
     </p>
@@ -278,7 +282,7 @@ export function Call() {
               ),
               User: <Foreign text={call.userId} />,
               'API key': call.keyId,
-              Token: call.jti === undefined ? 'none: the key itself' : <UsedToken id={call.jti} />,
+              Token: call.jti === undefined ? 'none: the key itself' : <UsedToken id={call.jti} userId={call.userId} />,
               Request: <Copied text={call.requestId} />,
             }}
           />

@@ -102,6 +102,10 @@ function useHealth(namespace: string, id: string) {
   useEvents<Health & { namespace: string }>('connection', (one) => {
     if (one.namespace === namespace && one.connectionId === id) change(one)
   })
+  useEvents('gap', () => {
+    setChanged(({ count }) => ({ count: count + 1 }))
+    read.again()
+  })
   const now = changed.health ?? read.data?.connections[0]
   return { now, isRead: !read.isLoading, change, changes: changed.count, error: read.error }
 }
@@ -153,8 +157,9 @@ function Tools({ namespace, id, path, health: { now, isRead } }: PartProps & { r
           Its tools are not known: <Foreign text={tools.error.message} />
         </p>
       ) : (
-        <ul class="rows pairs">
+        <>
           <SomeRows
+            isPairs
             items={tools.data?.tools ?? []}
             row={(tool) => (
               <li key={tool.name} data-id={tool.name}>
@@ -165,8 +170,8 @@ function Tools({ namespace, id, path, health: { now, isRead } }: PartProps & { r
               </li>
             )}
           />
-          {tools.data?.tools.length === 0 && <li>Its server has no tools that you may call.</li>}
-        </ul>
+          {tools.data?.tools.length === 0 && <p>Its server has no tools that you may call.</p>}
+        </>
       )}
     </section>
   )
@@ -188,11 +193,13 @@ function Settings({ path, connection, reason, onSaved }: SettingsProps) {
     await ask('PUT', path, { body: { name, metadata: Object.keys(given).length === 0 ? null : given } })
     onSaved()
   })
+  const words = save.error?.message
+  const isOfName = words?.startsWith('name:')
   return (
     <details>
       <summary>Change its name and metadata</summary>
       <Form onSend={() => void (reason === undefined && read !== undefined && save.run(read))}>
-        <Field name="name" label="Name" value={name} onInput={setName} />
+        <Field name="name" label="Name" value={name} onInput={setName} error={isOfName ? words : undefined} />
         <Field
           name="metadata"
           label="Metadata"
@@ -201,7 +208,7 @@ function Settings({ path, connection, reason, onSaved }: SettingsProps) {
           type="json"
           hint="a JSON object, by which policies and lists find it"
           wrong={read === undefined ? 'is not a JSON object' : undefined}
-          error={save.error?.message}
+          error={isOfName ? undefined : words}
         />
         <Action name="save" type="submit" isBusy={save.isBusy} reason={reason} label="Save" />
         {save.isDone && <p role="status">Saved.</p>}

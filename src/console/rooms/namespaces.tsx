@@ -50,7 +50,7 @@ export function Namespaces() {
           <h2>Your organizations</h2>
           <ul class="rows">
             {me.data?.organizations.map(({ organizationId, role }) => (
-              <li key={organizationId}>
+              <li key={organizationId} data-id={organizationId}>
                 <a href={hrefOf('organizations', organizationId)}>{organizationId}</a> <span class="muted">{role}</span>
               </li>
             ))}

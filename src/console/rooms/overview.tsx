@@ -2,6 +2,7 @@
 
 import type { Overview as OverviewBody } from '../../model/health.ts'
 import { hrefOf, hrefWith } from '../address.ts'
+import { useEvents } from '../events.ts'
 import { base } from '../interface.ts'
 import { CallCharts } from '../parts/call-charts.tsx'
 import { HealthLine } from '../parts/health-line.tsx'
@@ -21,6 +22,7 @@ const levels = [
 export function Overview() {
   const overview = useResource<OverviewBody>('/overview')
   useEveryMinute(overview)
+  useEvents('gap', overview.again)
   const { data } = overview
   return (
     <Room

@@ -26,7 +26,7 @@ const columns: readonly Column<Listed>[] = [
     cell: ({ qualifiedName, displayName }) => (
       <>
         <span class="tile" aria-hidden="true">
-          {visible(displayName.slice(0, 1))}
+          {visible([...displayName][0] ?? '')}
         </span>
         <a href={hrefOf('servers', ...qualifiedName.split('/'))}>
           <Foreign text={displayName} />
@@ -46,6 +46,10 @@ export function Servers() {
   const q = filterOf('q')
   const me = useMe()
   const mayRegister = me.data?.more === true || me.data?.namespaces.some(({ may }) => may.includes('servers:write'))
+  const reason =
+    mayRegister === true
+      ? undefined
+      : 'Your key manages no namespace in which it could register one: make a namespace, or ask an admin of your organization'
   const read = numbered<Listed>('servers', (page) => listPath(q, page))
   const pages = usePages(`servers ${q}`, read)
   return (
@@ -57,15 +61,10 @@ export function Servers() {
         path: listPath(q, '1'),
         command: q === '' ? { words: ['server', 'list'] } : { words: ['server', 'search'], operands: [q] },
       }}
-      actions={
-        <NewAction
-          reason={mayRegister === true ? undefined : 'Your key manages no namespace in which it could register one'}
-          label="Register a server"
-        />
-      }
+      actions={<NewAction reason={reason} label="Register a server" />}
       filters={<Filter of="q" label="Search" />}
     >
-      {filterOf('new') !== '' && <NewServer />}
+      {filterOf('new') !== '' && <NewServer reason={reason} />}
       {pages.isEmpty ? (
         <p>{q === '' ? 'No server is registered here yet.' : 'No server fits.'}</p>
       ) : (
@@ -81,7 +80,7 @@ export function Servers() {
 }
 
 /** Registers a server by its URL, or by a whole entry as JSON. */
-function NewServer() {
+function NewServer({ reason }: { readonly reason: string | undefined }) {
   const [name, setName] = useDraft('server name')
   const [draft, setDraft] = useDraft('server source')
   const [source, setText] = useState(draft)
@@ -99,7 +98,7 @@ function NewServer() {
     go(hrefOf('servers', ...name.split('/')))
   })
   return (
-    <Form title="Register a server" onSend={() => void create.run()}>
+    <Form title="Register a server" onSend={() => void (reason === undefined && create.run())}>
       <Field
         name="name"
         label="Name"
@@ -119,7 +118,7 @@ function NewServer() {
         wrong={source === '' ? 'is required' : undefined}
         error={create.error instanceof SyntaxError ? 'is neither a URL nor JSON' : create.error?.message}
       />
-      <Action name="save" type="submit" isBusy={create.isBusy} label="Register" />
+      <Action name="save" type="submit" isBusy={create.isBusy} reason={reason} label="Register" />
     </Form>
   )
 }
@@ -158,17 +157,16 @@ export function Server() {
         {data?.tools == null ? (
           <p class="muted">Nobody has asked the server for its tools yet.</p>
         ) : (
-          <ul class="rows pairs">
-            <SomeRows
-              items={data.tools}
-              row={(tool) => (
-                <li key={tool.name} data-id={tool.name}>
-                  <Foreign text={tool.name} code />
-                  <Foreign as="span" class="muted" text={tool.description ?? ''} />
-                </li>
-              )}
-            />
-          </ul>
+          <SomeRows
+            isPairs
+            items={data.tools}
+            row={(tool) => (
+              <li key={tool.name} data-id={tool.name}>
+                <Foreign text={tool.name} code />
+                <Foreign as="span" class="muted" text={tool.description ?? ''} />
+              </li>
+            )}
+          />
         )}
       </section>
     </Room>
@@ -179,7 +177,8 @@ export function Server() {
 function ConnectTo({ name, me }: { readonly name: string; readonly me: Me | undefined }) {
   const [chosen, setChosen] = useDraft(`${name} namespace`)
   const [id, setId] = useDraft(`${name} id`, name.replace(/^.*\//, ''))
-  const [isMock, setMock] = useState(false)
+  const [mock, setMock] = useDraft(`${name} mock`)
+  const isMock = mock === 'yes'
   const namespace = chosen === '' ? (me?.namespaces[0]?.name ?? '') : chosen
   const reason = reasonIn(me, namespace, 'connections:write', 'make connections here')
   const create = useAction(() =>
@@ -190,8 +189,8 @@ function ConnectTo({ name, me }: { readonly name: string; readonly me: Me | unde
       <NamespaceChoice me={me} value={namespace} onChange={setChosen} />
       <ConnectionId value={id} onInput={setId} />
       <label class="check">
-        <input type="checkbox" data-field="mock" checked={isMock} onChange={() => setMock(!isMock)} /> mocked: its
-        answers are made up, and nothing is contacted
+        <input type="checkbox" data-field="mock" checked={isMock} onChange={() => setMock(isMock ? '' : 'yes')} />{' '}
+        mocked: its answers are made up, and nothing is contacted
       </label>
       <Wrong error={create.error} />
       <Action name="create" type="submit" isMain isBusy={create.isBusy} reason={reason} label="Connect" />

@@ -167,7 +167,7 @@ function Allowed({ lint, coverage }: ReturnType<typeof useAnswers>) {
     <section aria-live="polite">
       <h2>Allowed tools</h2>
       <p data-part="words">
-        {summary === undefined
+        {summary === undefined || (summary.tools.total === 0 && summary.unknown > 0)
           ? 'Not known yet.'
           : `${summary.tools.allow} of ${summary.tools.total} tools on ${summary.connections.some} of ${summary.connections.total} connections${summary.complete ? '' : ', as far as was searched'}.`}
         {(summary?.tools.depends ?? 0) > 0 && ` ${summary?.tools.depends} more depend on their arguments.`}
@@ -178,9 +178,7 @@ function Allowed({ lint, coverage }: ReturnType<typeof useAnswers>) {
           <li key={`${one.code} ${one.place}`}>
             <State level={one.severity} text={one.words} />
             <div>
-              <code class="muted">
-                {one.code} {one.place}
-              </code>
+              <Foreign as="span" class="muted" text={`${one.code} ${one.place}`} code />
             </div>
           </li>
         ))}
@@ -214,7 +212,7 @@ function CoveredConnection({ namespace, connectionId, verdict, place, tools }: C
       <State level={tools === null && verdict === 'depends' ? 'unknown' : verdict}>
         {namespace}/{connectionId}
       </State>{' '}
-      {place !== null && <code class="muted">{place}</code>}
+      {place !== null && <Foreign as="span" class="muted" text={place} code />}
       <div class="names">
         {tools === null && <span class="muted">its tools are not known</span>}
         {tools
@@ -304,13 +302,14 @@ function Verdict({ explanation }: { readonly explanation: Explanation }) {
       </p>
       {token !== null && (
         <p class="muted">
-          A token of {token.userId}, {token.state}, until {token.expiresAt}.
+          A token of <Foreign text={token.userId} />, {token.state}, until {token.expiresAt}.
         </p>
       )}
       <ul class="rows">
         {[...outside, ...blocks.flatMap(({ constraints }) => constraints)].map((one) => (
           <li key={one.place}>
-            <State level={one.verdict}>{one.verdict}</State> <code>{one.place}</code> <Foreign text={one.words} />
+            <State level={one.verdict}>{one.verdict}</State> <Foreign text={one.place} code />{' '}
+            <Foreign text={one.words} />
           </li>
         ))}
       </ul>
@@ -323,7 +322,13 @@ function Verdict({ explanation }: { readonly explanation: Explanation }) {
 
 /** Whether the policy allows something that another one, or a token, does not. */
 function Compare({ policy }: { readonly policy: string }) {
-  const [other, setOther] = useState('')
+  const [draft, setDraft] = useDraft('policy to compare')
+  const [other, setText] = useState(draft)
+  const setOther = (text: string) => {
+    setText(text)
+    // A token is a secret.
+    setDraft(/^\s*[[{]/.test(text) ? text : '')
+  }
   const compare = useAction(async () => {
     const isToken = /^[\w-]+\.[\w-]+\.[\w-]+$/.test(other.trim())
     const old = isToken ? { token: other.trim() } : { policy: policyOf(other) }
