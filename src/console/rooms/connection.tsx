@@ -59,15 +59,9 @@ export function Connection() {
   )
 }
 
-interface ActionsProps {
-  readonly namespace: string
-  readonly id: string
-  readonly path: string
-  readonly reason: string | undefined
-  readonly isThere: boolean
-}
+type ActionsProps = Pick<ToolsProps, 'namespace' | 'id' | 'path'> & Pick<SettingsProps, 'reason'>
 
-function Actions({ namespace, id, path, reason, isThere }: ActionsProps) {
+function Actions({ namespace, id, path, reason, isThere }: ActionsProps & { readonly isThere: boolean }) {
   const all = hrefWith({ namespace }, 'connections')
   if (!isThere) return <a href={all}>All connections</a>
   return (
@@ -139,7 +133,9 @@ interface ListedTool {
   readonly description?: string
 }
 
-function Tools({ namespace, id, path, health: { now, isRead } }: PartProps & { readonly id: string }) {
+type ToolsProps = PartProps & { readonly id: string }
+
+function Tools({ namespace, id, path, health: { now, isRead } }: ToolsProps) {
   // Its server is not asked before somebody has signed in to it: it would only refuse.
   const isClosed = now?.action?.kind === 'sign-in' || now?.action?.kind === 'input'
   const tools = useResource<{ tools: ListedTool[] }>(isClosed || !isRead ? null : `${path}/.tools`)

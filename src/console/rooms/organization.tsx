@@ -24,16 +24,11 @@ export function Organization() {
   const role = me.data?.organizations.find(({ organizationId }) => organizationId === id)?.role
   const isManager = me.data?.operator === true || role === 'owner' || role === 'admin'
   const isOwner = me.data?.operator === true || role === 'owner'
-  const reason = isManager ? undefined : 'Only an owner or admin of the organization may do this'
-  const ownersOnly = 'Only an owner of the organization may do this'
-  const [userId, setUserId] = useDraft(`${id} member`)
-  const [newRole, setNewRole] = useDraft(`${id} role`, 'member')
-  const add = useAction(async () => {
-    await ask('PUT', path + pathOf('members', userId), { body: { role: newRole } })
-    setUserId('')
-    organization.again()
-  })
-  const addReason = newRole === 'owner' && !isOwner ? ownersOnly : reason
+  /** Why the caller may not give a role, or take it away. */
+  const reasonFor = (other: string) => {
+    if (other === 'owner') return isOwner ? undefined : 'Only an owner of the organization may do this'
+    return isManager ? undefined : 'Only an owner or admin of the organization may do this'
+  }
   const { data } = organization
   return (
     <Room
@@ -48,7 +43,7 @@ export function Organization() {
             act="Delete"
             of={id}
             typed={id}
-            reason={isOwner ? undefined : ownersOnly}
+            reason={reasonFor('owner')}
             onAct={() => ask('DELETE', path)}
             onDone={() => go(hrefOf('namespaces'), `${id} was deleted.`)}
           >
@@ -70,7 +65,7 @@ export function Organization() {
               act="Remove"
               of={`“${member.userId}”`}
               isSmall
-              reason={member.role === 'owner' && !isOwner ? ownersOnly : reason}
+              reason={reasonFor(member.role)}
               onAct={() => ask('DELETE', path + pathOf('members', member.userId))}
               onDone={organization.again}
             >
@@ -81,17 +76,37 @@ export function Organization() {
           </li>
         )}
       />
-      <Form title="Add a member, or change a role" onSend={() => void (addReason === undefined && add.run())}>
-        <Field name="userId" label="User" value={userId} onInput={setUserId} isRequired error={add.error?.message} />
-        <Field name="role" label="Role" value={newRole} onInput={setNewRole} options={roles} />
-        <Action name="save" type="submit" isBusy={add.isBusy} reason={addReason} label="Save" />
-      </Form>
+      <NewMember {...{ path, reasonFor }} onSaved={organization.again} />
       {isManager ? (
         <OrganizationKeys path={path} />
       ) : (
         <p class="muted">API keys of the organization are shown to its owners and admins.</p>
       )}
     </Room>
+  )
+}
+
+interface NewMemberProps {
+  readonly path: string
+  reasonFor(role: string): string | undefined
+  readonly onSaved: () => void
+}
+
+function NewMember({ path, reasonFor, onSaved }: NewMemberProps) {
+  const [userId, setUserId] = useDraft(`${path} member`)
+  const [role, setRole] = useDraft(`${path} role`, 'member')
+  const save = useAction(async () => {
+    await ask('PUT', path + pathOf('members', userId), { body: { role } })
+    setUserId('')
+    onSaved()
+  })
+  const reason = reasonFor(role)
+  return (
+    <Form title="Add a member, or change a role" onSend={() => void (reason === undefined && save.run())}>
+      <Field name="userId" label="User" value={userId} onInput={setUserId} isRequired error={save.error?.message} />
+      <Field name="role" label="Role" value={role} onInput={setRole} options={roles} />
+      <Action name="save" type="submit" isBusy={save.isBusy} reason={reason} label="Save" />
+    </Form>
   )
 }
 

@@ -61,19 +61,8 @@ export function createUpstreamCredentials(deps: UpstreamSignInDeps) {
     )
   }
 
-  function credentials(call: CredentialsCall, { accessToken }: UpstreamTokens): Credentials {
-    return {
-      accessToken,
-      async renew() {
-        const next = await refresh(call, accessToken)
-        return next && credentials(call, next)
-      },
-      wants: (scope) => tokensIn.wants(call.ref, accessToken, scope),
-      async refused() {
-        await tokensIn.drop(call.ref, accessToken, 'the server refuses its token')
-      },
-    }
-  }
+  const credentials = (call: CredentialsCall, tokens: UpstreamTokens) =>
+    credentialsOf({ tokensIn, refresh: (used) => refresh(call, used) }, call, tokens)
 
   return {
     /** Undefined if nobody has signed in. Throws `upstream_error` if an expired token cannot be refreshed right now. */
@@ -107,6 +96,26 @@ export function createUpstreamCredentials(deps: UpstreamSignInDeps) {
         tokensIn.revokeLater(ref, tokens)
         return true
       })
+    },
+  }
+}
+
+interface Refreshing {
+  readonly tokensIn: StoredTokens
+  readonly refresh: (used: string) => Promise<UpstreamTokens | undefined>
+}
+
+function credentialsOf(by: Refreshing, call: CredentialsCall, { accessToken }: UpstreamTokens): Credentials {
+  const { tokensIn, refresh } = by
+  return {
+    accessToken,
+    async renew() {
+      const next = await refresh(accessToken)
+      return next && credentialsOf(by, call, next)
+    },
+    wants: (scope) => tokensIn.wants(call.ref, accessToken, scope),
+    async refused() {
+      await tokensIn.drop(call.ref, accessToken, 'the server refuses its token')
     },
   }
 }
