@@ -6,6 +6,7 @@ import { ask } from '../interface.ts'
 import { useAction, useResource } from '../resource.ts'
 import { Foreign } from './foreign.tsx'
 import { Action, State, Wrong } from './parts.tsx'
+import { Problem } from './room.tsx'
 
 type Pinned = NonNullable<PinList['instructions']>
 
@@ -26,7 +27,7 @@ export function Pins({ path, reason }: { readonly path: string; readonly reason:
     return (
       <section id="pins" data-part="pins">
         <h2>Accepted definitions</h2>
-        <Foreign as="p" class="muted" text={`They cannot be read: ${pins.error.message}`} />
+        <Problem error={pins.error} again={pins.again} />
       </section>
     )
   if (data === undefined) return null

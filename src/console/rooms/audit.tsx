@@ -8,7 +8,7 @@ import { listed, usePages } from '../pages.ts'
 import { Filter } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { State, When } from '../parts/parts.tsx'
-import { Room } from '../parts/room.tsx'
+import { Problem, Room } from '../parts/room.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { useResource } from '../resource.ts'
 
@@ -54,8 +54,10 @@ export function Audit() {
       isEmpty={isEmpty}
       filters={<Filter of="event" name="q" label="Event" hint="like key.created" suggestions={auditEvents} />}
     >
-      <p data-part="verdict">
-        {verified.data === undefined ? (
+      <div data-part="verdict">
+        {verified.error !== undefined ? (
+          <Problem error={verified.error} again={verified.again} />
+        ) : verified.data === undefined ? (
           <span class="muted">checking its chain…</span>
         ) : (
           <State
@@ -63,7 +65,7 @@ export function Audit() {
             text={verified.data.ok ? 'the chain holds' : verified.data.problems.join('; ')}
           />
         )}
-      </p>
+      </div>
       {isEmpty ? (
         <p>{isKnown ? 'No entry fits.' : 'No event has this name.'}</p>
       ) : (

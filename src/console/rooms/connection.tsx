@@ -15,7 +15,7 @@ import { reasonIn, useMe } from '../parts/me.tsx'
 import { serverOf } from '../parts/new-connection.tsx'
 import { Action, Elsewhere, Facts, When, Wrong } from '../parts/parts.tsx'
 import { Pins } from '../parts/pins.tsx'
-import { Room } from '../parts/room.tsx'
+import { Problem, Room } from '../parts/room.tsx'
 import { SomeRows } from '../parts/some-rows.tsx'
 import { useAction, useResource } from '../resource.ts'
 
@@ -149,9 +149,7 @@ function Tools({ namespace, id, path, health: { now, isRead } }: ToolsProps) {
       ) : tools.isLoading || !isRead ? (
         <p class="muted">asking its server…</p>
       ) : tools.error !== undefined ? (
-        <p>
-          Its tools are not known: <Foreign text={tools.error.message} />
-        </p>
+        <Problem error={tools.error} again={tools.again} />
       ) : (
         <>
           <SomeRows
