@@ -443,6 +443,11 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
     await signIn(page, '/servers/northwind/weather')
     await room(page, 'server', 'ready')
     await page.selectOption('[data-field="namespace"]', 'northwind')
+    // An id that is taken is told beside it, and has the focus.
+    await page.fill('[data-field="id"]', 'weather-ada')
+    await page.click('[data-action="create"]')
+    await page.waitForSelector('[data-field="id"]:focus')
+    expect(await page.textContent('.field:has([data-field="id"]) [role="alert"]')).toContain('is there already')
     await page.fill('[data-field="id"]', 'made-here')
     await page.check('[data-field="mock"]')
     await page.click('[data-action="create"]')

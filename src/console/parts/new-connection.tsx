@@ -7,7 +7,14 @@ import { Field } from './field.tsx'
 
 const idHint = 'letters, digits, ".", "_" or "-"'
 
-export function ConnectionId({ value, onInput }: { readonly value: string; readonly onInput: (id: string) => void }) {
+interface ConnectionIdProps {
+  readonly value: string
+  readonly onInput: (id: string) => void
+  /** Of the write. */
+  readonly error: Error | undefined
+}
+
+export function ConnectionId({ value, onInput, error }: ConnectionIdProps) {
   const isGood = /^[\w-][\w.-]*$/.test(value) && value !== 'mcp'
   return (
     <Field
@@ -16,6 +23,7 @@ export function ConnectionId({ value, onInput }: { readonly value: string; reado
       label="Id of the connection"
       isRequired
       wrong={isGood ? undefined : `must be ${idHint}`}
+      error={error instanceof Taken ? error.message : undefined}
     />
   )
 }
@@ -26,10 +34,13 @@ export function serverOf({ mcpUrl, transport, mock }: Pick<Connection, 'mcpUrl' 
   return mcpUrl ?? (mock?.enabled === true ? 'mocked' : 'none')
 }
 
-/** Makes it, and leads to its room. Throws where one is there already. */
+/** A connection has the id already. */
+export class Taken extends Error {}
+
+/** Makes it, and leads to its room. Throws Taken where one is there already. */
 export async function createConnection(namespace: string, id: string, body: object): Promise<void> {
   const path = pathOf('connect', namespace, id)
-  if (await isTaken(path)) throw new Error(`${id} is there already: choose another id`)
+  if (await isTaken(path)) throw new Taken(`${id} is there already: choose another id`)
   await ask('PUT', path, { body })
   go(hrefOf('connections', namespace, id))
 }

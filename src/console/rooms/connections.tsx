@@ -11,7 +11,7 @@ import { Field, Filter, Form, useDraft } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { HealthLine } from '../parts/health-line.tsx'
 import { NamespaceChoice, NewNamespaceLink, reasonIn, useMe } from '../parts/me.tsx'
-import { ConnectionId, createConnection, serverOf } from '../parts/new-connection.tsx'
+import { ConnectionId, createConnection, serverOf, Taken } from '../parts/new-connection.tsx'
 import { Action, NewAction } from '../parts/parts.tsx'
 import { Room } from '../parts/room.tsx'
 import { type Column, Gap, Table } from '../parts/table.tsx'
@@ -171,7 +171,7 @@ function NewConnection({ namespace }: { readonly namespace: string }) {
         By the URL of an MCP server. For a registered server, or a mock of one,{' '}
         <a href={hrefOf('servers')}>find it first</a>.
       </p>
-      <ConnectionId value={id} onInput={setId} />
+      <ConnectionId value={id} onInput={setId} error={create.error} />
       <Field
         name="mcpUrl"
         label="URL of the server"
@@ -181,7 +181,7 @@ function NewConnection({ namespace }: { readonly namespace: string }) {
         placeholder="https://mcp.example.com/mcp"
         isRequired
         wrong={/^https?:\/\/./.test(url) ? undefined : 'must begin with https:// or http://'}
-        error={create.error?.message}
+        error={create.error instanceof Taken ? undefined : create.error?.message}
       />
       <Action name="save" type="submit" isBusy={create.isBusy} label="Create" />
     </Form>

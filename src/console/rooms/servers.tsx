@@ -11,7 +11,7 @@ import { DangerousAction } from '../parts/dialog.tsx'
 import { Field, Filter, Form, useDraft } from '../parts/field.tsx'
 import { Foreign, visible } from '../parts/foreign.tsx'
 import { NamespaceChoice, reasonIn, useMe } from '../parts/me.tsx'
-import { ConnectionId, createConnection } from '../parts/new-connection.tsx'
+import { ConnectionId, createConnection, Taken } from '../parts/new-connection.tsx'
 import { Action, Facts, NewAction, Wrong } from '../parts/parts.tsx'
 import { Room } from '../parts/room.tsx'
 import { SomeRows } from '../parts/some-rows.tsx'
@@ -187,12 +187,12 @@ function ConnectTo({ name, me }: { readonly name: string; readonly me: Me | unde
   return (
     <Form title="Connect to it" onSend={() => void (reason === undefined && create.run())}>
       <NamespaceChoice me={me} value={namespace} onChange={setChosen} />
-      <ConnectionId value={id} onInput={setId} />
+      <ConnectionId value={id} onInput={setId} error={create.error} />
       <label class="check">
         <input type="checkbox" data-field="mock" checked={isMock} onChange={() => setMock(isMock ? '' : 'yes')} />{' '}
         mocked: its answers are made up, and nothing is contacted
       </label>
-      <Wrong error={create.error} />
+      <Wrong error={create.error instanceof Taken ? undefined : create.error} />
       <Action name="create" type="submit" isMain isBusy={create.isBusy} reason={reason} label="Connect" />
     </Form>
   )

@@ -206,7 +206,8 @@ function Allowed({ lint, coverage }: ReturnType<typeof useAnswers>) {
 
 /** A connection with the tools that a policy allows there. */
 function CoveredConnection({ namespace, connectionId, verdict, place, tools }: Coverage['connections'][number]) {
-  const refused = (tools ?? []).filter((tool) => tool.verdict === 'refuse')
+  const shown = tools?.filter((tool) => tool.verdict !== 'refuse') ?? []
+  const refused = (tools?.length ?? 0) - shown.length
   return (
     <li data-verdict={verdict}>
       <State level={tools === null && verdict === 'depends' ? 'unknown' : verdict}>
@@ -215,12 +216,10 @@ function CoveredConnection({ namespace, connectionId, verdict, place, tools }: C
       {place !== null && <Foreign as="span" class="muted" text={place} code />}
       <div class="names">
         {tools === null && <span class="muted">its tools are not known</span>}
-        {tools
-          ?.filter((tool) => tool.verdict !== 'refuse')
-          .map((tool) => (
-            <State key={tool.name} level={tool.verdict} text={tool.name} />
-          ))}
-        {refused.length > 0 && <span class="muted">{refused.length} refused</span>}
+        {shown.map((tool) => (
+          <State key={tool.name} level={tool.verdict} text={tool.name} />
+        ))}
+        {refused > 0 && <span class="muted">{refused} refused</span>}
       </div>
     </li>
   )
