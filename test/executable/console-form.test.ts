@@ -94,6 +94,8 @@ const schemas: Record<string, object> = {
       list: { type: 'array', items: { type: 'number' } },
       words: { type: 'array', items: text },
       patterned: { type: 'object', properties: { x: text }, patternProperties: { '^x-': text } },
+      mixed: { type: ['string', 'number'], default: 'auto' },
+      free: { anyOf: [{ title: 'Anything' }, { type: 'object', properties: { k: text } }] },
     },
   },
   joined: {
@@ -335,9 +337,18 @@ describe.skipIf(!isHere('Chromium'))('the form of a tool', () => {
   test(
     'a value is shown as the kind that it is, and what no field has as JSON (needs Chromium)',
     inForm('kinds', async (page) => {
+      expect(await args(page)).toEqual({ v: {}, mixed: 'auto' })
+      // A default of another kind does not keep a kind from being picked.
+      await page.selectOption(field('/mixed#variant'), '1')
+      expect(await page.inputValue(field('/mixed#variant'))).toBe('1')
       expect(await args(page)).toEqual({ v: {} })
+      // Nor does a kind change under somebody who types.
+      await page.fill(field('/free'), '{"k":"v"}')
+      expect(await page.inputValue(field('/free'))).toBe('{"k":"v"}')
+      await page.fill(field('/free'), '')
       await page.selectOption(field('/v#variant'), '1')
       await page.fill(field('/v/b'), 'typed')
+      await page.waitForFunction(`Object.values(sessionStorage).join().includes('typed')`)
       await page.reload()
       await room(page, 'tool', 'ready')
       expect(await page.inputValue(field('/v/b'))).toBe('typed')
@@ -351,6 +362,11 @@ describe.skipIf(!isHere('Chromium'))('the form of a tool', () => {
       expect(await page.inputValue(field('/patterned/x-1'))).toBe('"y"')
       expect(await page.inputValue(field('/unknown'))).toBe('[1]')
       expect(await page.inputValue(field('/list'))).toBe('{"not":"a list"}')
+      // What is no JSON yet is not lost, and not sent.
+      await page.fill(field('/patterned/x-1'), '"y')
+      expect(await page.inputValue(field('/patterned/x-1'))).toBe('"y')
+      await page.click('[data-action="call"]')
+      await page.waitForSelector('[data-field="/patterned/x-1"]:focus')
       await write({ v: { a: 'raw' } })
       // An item is empty, and not null: the field says that it is required.
       await page.click(action('add', '/list'))

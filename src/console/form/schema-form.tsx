@@ -1,7 +1,7 @@
 /** A form by a tool's JSON Schema. A value that no field suits is edited as JSON; a field left empty is left out. */
 
 import type { ComponentChildren } from 'preact'
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import { asObject, isNumber, parseJson, readJson } from '../json.ts'
 import { Field, type InputType } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
@@ -48,6 +48,8 @@ interface ValueProps {
   readonly inside: readonly Schema[]
   /** Members that have fields in another part of the form. */
   readonly elsewhere?: readonly string[]
+  /** Whether another part of the form shows the members that no schema names. */
+  readonly hidesOthers?: boolean
 }
 
 export function SchemaForm({ schema: given, ...props }: ValueProps) {
@@ -207,9 +209,10 @@ function readAs(text: string, isText: boolean): unknown {
 }
 
 const sameValue = (read: unknown, value: unknown) =>
-  read === unreadable ? value === undefined : JSON.stringify(read) === JSON.stringify(value)
+  read === unreadable ? value === undefined || value === null : JSON.stringify(read) === JSON.stringify(value)
 
-function Members({ form, schema, value, onChange, at, label, inside, isRequired, elsewhere = [] }: ValueProps) {
+function Members({ form, schema, value, onChange, at, label, inside, isRequired, ...props }: ValueProps) {
+  const { elsewhere = [], hidesOthers = false } = props
   const object = asObject(value) ?? {}
   const properties = schema.properties ?? {}
   const change = (name: string, member: unknown) => {
@@ -235,7 +238,7 @@ function Members({ form, schema, value, onChange, at, label, inside, isRequired,
         mayAdd={others === true || typeof others === 'object'}
         isTaken={(name) => Object.hasOwn(properties, name) || Object.hasOwn(object, name)}
         members={Object.entries(object).filter(
-          ([name]) => !Object.hasOwn(properties, name) && !elsewhere.includes(name),
+          ([name]) => !hidesOthers && !Object.hasOwn(properties, name) && !elsewhere.includes(name),
         )}
       />
     </Group>
@@ -318,7 +321,15 @@ function Variants(props: ValueProps) {
   const { form, schema, value, onChange, at, label, isRequired } = props
   const variants = variantsOf(schema)
   const [picked, setPicked] = useState<number | undefined>()
-  const chosen = variantOf(value, variants, form.root, picked)
+  // While somebody types here, the kind stays: a value from elsewhere may be of another.
+  const typed = useRef<{ readonly value: unknown } | undefined>(undefined)
+  const isTyped = picked !== undefined && typed.current !== undefined && typed.current.value === value
+  const chosen = isTyped ? picked : variantOf(value, variants, form.root, picked)
+  const type = (next: unknown) => {
+    typed.current = { value: next }
+    setPicked(chosen)
+    onChange(next)
+  }
   const { anyOf, oneOf, ...shared } = schema
   const isShared = (anyOf ?? oneOf) !== undefined && shared.properties !== undefined
   const variant = whole(variants[chosen] ?? {}, form.root)
@@ -327,7 +338,9 @@ function Variants(props: ValueProps) {
   const pick = (index: number) => {
     setPicked(index)
     const first = firstValue(variants[index] ?? {}, form.root, isRequired || at === '')
-    if (!isShared) return onChange(first)
+    // A default may be of another kind.
+    const isOfKind = variantOf(first, variants, form.root, index) === index
+    if (!isShared) return onChange(isOfKind ? first : undefined)
     const kept = Object.entries(asObject(value) ?? {}).filter(([name]) => Object.hasOwn(shared.properties ?? {}, name))
     onChange({ ...Object.fromEntries(kept), ...asObject(first) })
   }
@@ -337,7 +350,7 @@ function Variants(props: ValueProps) {
         <Members
           {...props}
           schema={isRequirement ? joined(shared, variant) : shared}
-          elsewhere={Object.keys(variant.properties ?? {})}
+          elsewhere={[...(props.elsewhere ?? []), ...Object.keys(variant.properties ?? {})]}
         />
       )}
       <Field
@@ -353,7 +366,8 @@ function Variants(props: ValueProps) {
           key={chosen}
           {...props}
           schema={variants[chosen] ?? {}}
-          elsewhere={isShared ? Object.keys(shared.properties ?? {}) : []}
+          onChange={type}
+          hidesOthers={isShared || props.hidesOthers === true}
         />
       )}
     </Group>

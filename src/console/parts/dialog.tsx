@@ -60,7 +60,7 @@ function Confirm({ act, of, typed, onAct, onDone, onClose, children }: ConfirmPr
     onDone()
     onClose()
     // The button that asked is gone, or will be.
-    setTimeout(() => document.querySelector('h1')?.focus())
+    setTimeout(() => document.querySelector('h1')?.focus({ preventScroll: true }))
   })
   return (
     <dialog ref={dialog} aria-label={deed} onCancel={onClose} onClose={onClose}>

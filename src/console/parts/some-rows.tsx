@@ -1,7 +1,7 @@
 /** A list that a room has whole: the document holds a part of it, and another one with each press. */
 
 import type { ComponentChildren } from 'preact'
-import { useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import { Action } from './parts.tsx'
 
 /** Rows of a part. */
@@ -20,9 +20,10 @@ export function SomeRows<T>({ items, row, part, isPairs }: SomeRowsProps<T>) {
   // Items may have gone since.
   const first = from < items.length ? from : 0
   const end = Math.min(first + rowsMax, items.length)
-  useLayoutEffect(() => {
-    if (from > 0) list.current?.scrollIntoView()
-  }, [from])
+  const show = (next: number) => {
+    setFrom(next)
+    list.current?.scrollIntoView()
+  }
   return (
     <>
       <ul ref={list} class={isPairs === true ? 'rows pairs' : 'rows'} data-part={part} data-end={end === items.length}>
@@ -31,10 +32,8 @@ export function SomeRows<T>({ items, row, part, isPairs }: SomeRowsProps<T>) {
       {items.length > rowsMax && (
         <p>
           {first + 1} to {end} of {items.length}{' '}
-          {first > 0 && (
-            <Action name="more" for="before" onClick={() => setFrom(first - rowsMax)} label="Earlier ones" />
-          )}{' '}
-          {end < items.length && <Action name="more" onClick={() => setFrom(end)} label="Further ones" />}
+          {first > 0 && <Action name="more" for="before" onClick={() => show(first - rowsMax)} label="Earlier ones" />}{' '}
+          {end < items.length && <Action name="more" onClick={() => show(end)} label="Further ones" />}
         </p>
       )}
     </>

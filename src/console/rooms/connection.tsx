@@ -90,15 +90,16 @@ function Actions({ namespace, id, path, reason, isThere }: ActionsProps & { read
 
 /** The health of one connection, as it changes. */
 function useHealth(namespace: string, id: string) {
-  const read = useResource<HealthPage>(`${pathOf('connect', namespace)}/.health?ids=${encodeURIComponent(id)}`)
+  const path = `${pathOf('connect', namespace)}/.health?ids=${encodeURIComponent(id)}`
+  const read = useResource<HealthPage>(path)
   const [changed, setChanged] = useState<{ readonly health?: Health; readonly count: number }>({ count: 0 })
   const change = (health: Health) => setChanged(({ count }) => ({ health, count: count + 1 }))
   useEvents<Health & { namespace: string }>('connection', (one) => {
     if (one.namespace === namespace && one.connectionId === id) change(one)
   })
-  useEvents('gap', () => {
-    setChanged(({ count }) => ({ count: count + 1 }))
-    read.again()
+  useEvents('gap', async () => {
+    const { connections } = await ask<HealthPage>('GET', path).catch(() => ({ connections: [] }))
+    if (connections[0] !== undefined) change(connections[0])
   })
   const now = changed.health ?? read.data?.connections[0]
   return { now, isRead: !read.isLoading, change, changes: changed.count, error: read.error }

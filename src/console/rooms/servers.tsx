@@ -181,9 +181,10 @@ function ConnectTo({ name, me }: { readonly name: string; readonly me: Me | unde
   const isMock = mock === 'yes'
   const namespace = chosen === '' ? (me?.namespaces[0]?.name ?? '') : chosen
   const reason = reasonIn(me, namespace, 'connections:write', 'make connections here')
-  const create = useAction(() =>
-    createConnection(namespace, id, { server: name, ...(isMock && { mock: { enabled: true } }) }),
-  )
+  const create = useAction(async () => {
+    await createConnection(namespace, id, { server: name, ...(isMock && { mock: { enabled: true } }) })
+    setMock('')
+  })
   return (
     <Form title="Connect to it" onSend={() => void (reason === undefined && create.run())}>
       <NamespaceChoice me={me} value={namespace} onChange={setChosen} />

@@ -5,7 +5,7 @@ import { allowanceOf } from '../../fairness/allowance.ts'
 import type { ConnectionPins, Pin } from '../pins/pin-record.ts'
 import { hashesByName, hashingDefinition, type SeenDefinition } from '../pins/pinned-definitions.ts'
 import { isUsable, type Pins } from '../pins/pins.ts'
-import { definitionOf, type Kept } from './kept-record.ts'
+import { definitionOf, type Kept, type KeptDefinition, restOf } from './kept-record.ts'
 
 /** Compares lists that were read, or kept, with the pins. Throws what `Pins.see` throws. */
 export async function seeKept(
@@ -33,19 +33,28 @@ export function createAcceptedLists(pins: Pins) {
     if (known.tools === undefined) known = await seeKept(pins, context, connection, kept)
     const former = accepted.get(kept)
     if (former?.pins === known.id) return former.kept
-    const hashes = hashesByName(await allowanceOf(context.request).run(hashing(kept, known)))
-    const made = acceptedOf(kept, known, hashes)
+    const allowance = allowanceOf(context.request)
+    const hashes = hashesByName(await allowance.run(hashing(kept, known)))
+    const made = await allowance.run(accepting(kept, known, hashes))
     accepted.set(kept, { pins: known.id, kept: made })
     return made
   }
 }
 
-/** `hashes`: of the tools of the kept lists, by name. */
-function acceptedOf(kept: Kept, known: ConnectionPins, hashes: ReadonlyMap<string, string>): Kept {
+/**
+ * The kept lists with what is accepted, as work in steps. Its texts are those that were hashed: a number of twenty
+ * digits, or 1e999, has the hash of another one. `hashes`: of the tools of the kept lists, by name.
+ */
+function* accepting(kept: Kept, known: ConnectionPins, hashes: ReadonlyMap<string, string>): Generator<number, Kept> {
   const { tools: pinned, instructions: text } = known
   // Something else than what is kept may have been seen at the connection itself.
   const isShown = (pin: Pin | undefined, hash: string | undefined) => isUsable(pin) && pin?.accepted === hash
-  const tools = kept.lists.tools.filter(({ own }) => isShown(pinned?.get(own), hashes.get(own)))
+  const tools: KeptDefinition[] = []
+  for (const one of kept.lists.tools) {
+    if (!isShown(pinned?.get(one.own), hashes.get(one.own))) continue
+    yield 2 * one.rest.length
+    tools.push({ own: one.own, rest: restOf('tools', definitionOf('tools', one)) })
+  }
   const { instructions, instructionsHash, ...rest } = kept
   const isTextAccepted = typeof instructionsHash === 'string' && text?.accepted === instructionsHash
   return {

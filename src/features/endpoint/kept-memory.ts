@@ -10,8 +10,11 @@ import type { Store } from '../../storage/store.ts'
 import { askedAs } from '../gateway/connection-status.ts'
 import { type Kept, readingRecord } from './kept-record.ts'
 
-/** Bytes of memory of kept lists. Past it: the least recently used one is read again. */
-const readBytesMax = 32 * 2 ** 20
+/**
+ * Bytes of memory of kept lists: the largest, of 16 MB, counts twice, with up to fifty thousand definitions. Past it:
+ * the least recently used one is read again.
+ */
+const readBytesMax = 64 * 2 ** 20
 /** Bytes of memory for a definition besides its texts, with the objects that list it under names of either length. */
 const keptDefinitionBytes = 600
 /** Bytes of memory for a byte of a record of lists in its parsed form, and for each definition. */

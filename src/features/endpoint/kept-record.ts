@@ -48,12 +48,18 @@ export function* writingLines(kind: ListKind, definitions: readonly Definition[]
   const { identifier } = listKinds[kind]
   const lines: string[] = []
   for (const definition of definitions) {
-    const { [identifier]: own, ...others } = definition
-    const rest = JSON.stringify(others).slice(1)
-    lines.push(`${JSON.stringify(own)}${rest === '}' ? rest : `,${rest}`}`)
+    const rest = restOf(kind, definition)
+    lines.push(`${JSON.stringify(definition[identifier])}${rest}`)
     yield rest.length
   }
   return lines
+}
+
+/** The JSON of a definition after the member that identifies it. */
+export function restOf(kind: ListKind, definition: Definition): string {
+  const { [listKinds[kind].identifier]: _, ...others } = definition
+  const rest = JSON.stringify(others).slice(1)
+  return rest === '}' ? rest : `,${rest}`
 }
 
 /** The record of an offer, as work in steps: it may have 14 MB. */

@@ -105,15 +105,18 @@ export async function listDefinitions<T>(
   const { caller } = call.context
   const found: T[] = []
   let characters = 0
+  // A stream would end without a word of what is thrown while it is read.
+  let problem: PlatformError | undefined
   function* keeping(answer: unknown): Work<unknown> {
     const { result } = (answer ?? {}) as { result?: Readonly<Record<string, unknown>> | null }
     const page = result?.[kind]
     if (!Array.isArray(page)) return answer
     const named = page.filter((one) => typeof one?.[identifier] === 'string')
-    if (named.some((one) => one[identifier].length > ownNameCharsMax))
-      throw upstreamError(
-        `The MCP server has ${plural} whose ${identifier} is longer than ${ownNameCharsMax} characters`,
-      )
+    if (named.some((one) => one[identifier].length > ownNameCharsMax)) {
+      const what = `${plural} whose ${identifier} is longer than ${ownNameCharsMax} characters`
+      problem = upstreamError(`The MCP server has ${what}`)
+      return { ...(answer as object), result: { [kind]: [] } }
+    }
     return { ...(answer as object), result: { ...result, [kind]: yield* keep(named) } }
   }
   const until = performance.now() + upstreamBodyTimeoutMs
@@ -126,6 +129,7 @@ export async function listDefinitions<T>(
           `The MCP server took longer than ${upstreamBodyTimeoutMs / 1000} s to list its tools`,
         )
       const answer = await ask(deps, call, method, cursor === undefined ? {} : { cursor }, keeping)
+      if (problem !== undefined) throw problem
       const { [kind]: page, nextCursor } = answer.result as { [K in ListKind]?: T[] } & { nextCursor?: unknown }
       if (!fairness.parsed.take(caller, answer.characters * bytesPerCharacter))
         throw rateLimited('This caller has too many unread responses open: read or close some', 1)

@@ -28,14 +28,14 @@ test('what is kept of a definition is not kept within its line', async () => {
   expect([one?.own, one?.rest]).toEqual(['\u0001'.repeat(4000), ',"description":"é"}'])
 })
 
-test('lists take 32 MB together, with two bytes for a character, six for one of a name, and 600 for a definition', () => {
+test('lists take 64 MB together, with two bytes for a character, six for one of a name, and 600 for a definition', () => {
   for (const [kept, room] of [
-    [keptOf(2 ** 20), 15],
-    [keptOf(0, 4000), 13],
-    [keptOf(0, 1, 'a'.repeat(2 ** 19)), 10],
+    [keptOf(2 ** 20), 31],
+    [keptOf(0, 4000), 27],
+    [keptOf(0, 1, 'a'.repeat(2 ** 19)), 21],
   ] as const) {
     const memory = createKeptMemory({ get: async () => undefined })
-    const refs = Array.from({ length: 40 }, (_, index) => ({ namespace: 'acme', connectionId: String(index) }))
+    const refs = Array.from({ length: 80 }, (_, index) => ({ namespace: 'acme', connectionId: String(index) }))
     for (const ref of refs) memory.set(ref, kept)
     expect(refs.filter((ref) => memory.get(ref) !== undefined)).toHaveLength(room)
   }

@@ -376,6 +376,20 @@ describe('.tools of a real upstream', () => {
     expect([status, body.tools?.length]).toEqual([200, 15])
   })
 
+  test('says in a stream, too, why a list is refused', async () => {
+    const path = await connected()
+    const name = 'x'.repeat(5000)
+    const words = 'The MCP server has tools whose name is longer than 4096 characters'
+    for (const isStream of [false, true]) {
+      manner = ({ id }) => {
+        const json = JSON.stringify({ jsonrpc: '2.0', id, result: { tools: [{ name }] } })
+        const headers = { 'content-type': isStream ? 'text/event-stream' : 'application/json' }
+        return new Response(isStream ? `data: ${json}\n\n` : json, { headers })
+      }
+      expect(await send(path)).toMatchObject({ status: 502, body: { message: words } })
+    }
+  })
+
   test('keeps the digits of its numbers', async () => {
     const path = await connected()
     const schema = '{"maximum":9007199254740993,"minimum":12345678901234567890123}'

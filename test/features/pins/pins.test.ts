@@ -541,6 +541,32 @@ test('`block` shows the numbers that were accepted, and no others that a reader 
   expect(await response.text()).toContain('"default":9007199254740992')
 })
 
+test('`block` shows such numbers at the endpoint of the namespace, too, whatever is listed later', async () => {
+  await begin({ pins: 'block' })
+  const list = (digits: string, version: number) =>
+    `{"jsonrpc":"2.0","id":ID,"result":{"tools":[{"name":"search","inputSchema":{"default":${digits}}},{"name":"v${version}"}]}}`
+  const text = async () => {
+    const headers = bearer(sampleKeys.ada)
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' })
+    return (await platform.fetch(whole, { method: 'POST', headers, body })).text()
+  }
+  for (const [version, digits] of ['null', '1e999', '9'.repeat(420)].entries()) {
+    raw['tools/list'] = list(digits, version)
+    platform.now += listFreshMs
+    await namesAt(single)
+    await text()
+    // A tool that is new shows that the list was read again.
+    await until(async () => {
+      const { tools } = (await pins()) as { tools: { name: string }[] }
+      return tools.some(({ name }) => name === `v${version}`)
+    })
+    platform.now += listFreshMs
+    await text()
+    expect(await text()).not.toMatch(/1e999|9{300}/)
+  }
+  expect(await text()).toContain('{"default":null}')
+})
+
 test('accepting nothing reports nothing again', async () => {
   await begin()
   await namesAt(single)
