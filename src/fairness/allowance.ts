@@ -189,6 +189,11 @@ export class Allowance {
   takeAnswer(bytes: number): () => void {
     // An answer that finds no room was read all the same.
     this.#fairness.time.spend(ownerOf(this.holder), (bytes / 2 ** 20) * answerMsPerMegabyte)
+    return this.takeMemory(bytes)
+  }
+
+  /** As `takeAnswer`, for what is kept of answers whose time was counted when they were parsed. Throws `rate_limited`. */
+  takeMemory(bytes: number): () => void {
     return this.#lend(bytes, 'This caller has too many unread responses open: read or close some')
   }
 

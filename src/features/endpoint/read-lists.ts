@@ -3,6 +3,7 @@
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import { notFound, PlatformError } from '../../errors.ts'
 import { newestHandshake, ownClientInfo } from '../../model/mcp.ts'
+import { bytesPerCharacter } from '../../storage/bytes.ts'
 import { findConnection } from '../../storage/connections.ts'
 import { within } from '../../within.ts'
 import type { AuthorizedCall, EndpointCall } from '../gateway/authorized-call.ts'
@@ -32,7 +33,9 @@ export async function readOffer(
   const caller = { ...context.caller, blocks: [], metadataFingerprint: '' }
   const background = { holder: context.caller, signal: AbortSignal.timeout(listReadTimeoutMs) }
   const reading = inBackground(deps, { ...context, caller }, background, async (own, allowance) => {
-    const offer = await readAll(deps, callOf(deps, own, connection))
+    using kept = new DisposableStack()
+    const keep = (characters: number) => kept.defer(allowance.takeMemory(characters * bytesPerCharacter)) // 429
+    const offer = await readAll(deps, callOf(deps, own, connection), keep)
     return allowance.run(writingRecord(offer, head))
   })
   // The signal does not end the opening of a session, which others may wait for.
@@ -58,7 +61,8 @@ function callOf(deps: GatewayDeps, own: RequestContext, connection: AuthorizedCo
   }
 }
 
-async function readAll(deps: GatewayDeps, call: AuthorizedCall): Promise<Offer> {
+/** `keep`: takes the memory of texts of so many characters, which wait for other lists of the server. */
+async function readAll(deps: GatewayDeps, call: AuthorizedCall, keep: (characters: number) => void): Promise<Offer> {
   const isMocked = call.connection.stored.connection.mock?.enabled === true
   const greeted = isMocked ? await greet(deps, call) : undefined
   let isStateless = false
@@ -71,6 +75,7 @@ async function readAll(deps: GatewayDeps, call: AuthorizedCall): Promise<Offer> 
       throw thrown
     })
     if (era === 'stateless') isStateless = true
+    keep(definitions.reduce((sum, { length }) => sum + length, 0))
     return definitions
   }
   await forgetFormerGreeting(deps, call)

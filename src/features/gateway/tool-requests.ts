@@ -1,7 +1,7 @@
 /** Requests of our own to a connection's server, under the caller's policy: whole lists, or a call of a tool. */
 
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
-import { invalidRequest, PlatformError, rateLimited } from '../../errors.ts'
+import { invalidRequest, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
 import { toolsCharsMax, upstreamBodyTimeoutMs } from '../../limits.ts'
@@ -17,7 +17,7 @@ import {
 } from '../../model/mcp.ts'
 import { cutText, shorten } from '../../schema/cut-text.ts'
 import { parsingExactly } from '../../schema/json.ts'
-import { bytesPerCharacter } from '../../storage/bytes.ts'
+import { bytesPerCharacter, utf8Of } from '../../storage/bytes.ts'
 import { within } from '../../within.ts'
 import type { AuthorizedCall } from './authorized-call.ts'
 import { isAnswerTo } from './call-outcome.ts'
@@ -101,8 +101,8 @@ export async function listDefinitions<T>(
 ): Promise<{ readonly definitions: T[]; readonly era: Message['era'] }> {
   const { method, identifier } = listKinds[kind]
   const plural = kind === 'resourceTemplates' ? 'resource templates' : kind
-  const { fairness } = deps
-  const { caller } = call.context
+  const allowance = allowanceOf(call.context.request)
+  using kept = new DisposableStack()
   const found: T[] = []
   let characters = 0
   // A stream would end without a word of what is thrown while it is read.
@@ -121,33 +121,28 @@ export async function listDefinitions<T>(
   }
   const until = performance.now() + upstreamBodyTimeoutMs
   let cursor: unknown
-  try {
-    for (let page = 0; page < toolPagesMax; page += 1) {
-      if (performance.now() >= until)
-        throw new PlatformError(
-          'upstream_timeout',
-          `The MCP server took longer than ${upstreamBodyTimeoutMs / 1000} s to list its tools`,
-        )
-      const answer = await ask(deps, call, method, cursor === undefined ? {} : { cursor }, keeping)
-      if (problem !== undefined) throw problem
-      const { [kind]: page, nextCursor } = answer.result as { [K in ListKind]?: T[] } & { nextCursor?: unknown }
-      if (!fairness.parsed.take(caller, answer.characters * bytesPerCharacter))
-        throw rateLimited('This caller has too many unread responses open: read or close some', 1)
-      characters += answer.characters
-      if (characters > toolsCharsMax)
-        throw upstreamError(`The MCP server’s list of ${plural} is larger than ${toolsCharsMax} bytes`)
-      if (!Array.isArray(page)) throw upstreamError(`The MCP server ${notMcp}`)
-      for (const one of page) found.push(one)
-      if (found.length > toolsListedMax) throw upstreamError(`The MCP server has more than ${toolsListedMax} ${plural}`)
-      cursor = nextCursor
-      // Some servers send an empty cursor with the last page.
-      if (typeof cursor !== 'string' || cursor === '') return { definitions: found, era: answer.era }
-    }
-    // A list without its last pages would look complete.
-    throw upstreamError(`The MCP server’s list of ${plural} has more than ${toolPagesMax} pages`)
-  } finally {
-    fairness.parsed.giveBack(caller, characters * bytesPerCharacter)
+  for (let page = 0; page < toolPagesMax; page += 1) {
+    if (performance.now() >= until)
+      throw new PlatformError(
+        'upstream_timeout',
+        `The MCP server took longer than ${upstreamBodyTimeoutMs / 1000} s to list its tools`,
+      )
+    const answer = await ask(deps, call, method, cursor === undefined ? {} : { cursor }, keeping)
+    if (problem !== undefined) throw problem
+    const { [kind]: page, nextCursor } = answer.result as { [K in ListKind]?: T[] } & { nextCursor?: unknown }
+    kept.defer(allowance.takeMemory(answer.characters * bytesPerCharacter)) // 429
+    characters += answer.characters
+    if (characters > toolsCharsMax)
+      throw upstreamError(`The MCP server’s list of ${plural} is larger than ${toolsCharsMax} bytes`)
+    if (!Array.isArray(page)) throw upstreamError(`The MCP server ${notMcp}`)
+    for (const one of page) found.push(one)
+    if (found.length > toolsListedMax) throw upstreamError(`The MCP server has more than ${toolsListedMax} ${plural}`)
+    cursor = nextCursor
+    // Some servers send an empty cursor with the last page.
+    if (typeof cursor !== 'string' || cursor === '') return { definitions: found, era: answer.era }
   }
+  // A list without its last pages would look complete.
+  throw upstreamError(`The MCP server’s list of ${plural} has more than ${toolPagesMax} pages`)
 }
 
 /** Ours: characters of a server's own words that an error repeats. Past it: cut. */
@@ -242,7 +237,7 @@ const requestId = 1
 function messageFor(method: string, params: object, era: Message['era']): Message {
   const own = era === 'stateless' ? { ...params, _meta: statelessMeta } : params
   const body = { jsonrpc: '2.0', id: requestId, method, params: own }
-  return { body, bytes: new TextEncoder().encode(JSON.stringify(body)), method, id: requestId, era }
+  return { body, bytes: utf8Of(JSON.stringify(body)), method, id: requestId, era }
 }
 
 /** The headers that the stateless revision requires. */

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { createFairness } from '../../../src/fairness/fairness.ts'
 import { Paces } from '../../../src/fairness/pace.ts'
+import { Shares } from '../../../src/fairness/shares.ts'
 import { listFreshMs, listKeptMs } from '../../../src/features/endpoint/kept-lists.ts'
 import { joinedDefinitionsMax } from '../../../src/features/endpoint/list-problem.ts'
 import { keyOf } from '../../../src/storage/keys.ts'
@@ -307,6 +308,42 @@ test('a server whose lists together have more than 16 MB is left out each time, 
     platform.now += 40_000
   }
   expect(await recordOf('large')).toBeUndefined()
+})
+
+test('a list counts for its reader while its server is asked for other lists', async () => {
+  const isAsked = Promise.withResolvers<void>()
+  const isOver = Promise.withResolvers<void>()
+  const slow = localServer(async (request) => {
+    const { method, id } = (await request.json()) as { method: string; id?: number }
+    const answer = (result: object) => Response.json({ jsonrpc: '2.0', id, result })
+    if (id === undefined) return new Response(null, { status: 202 })
+    if (method === 'initialize')
+      return answer({ protocolVersion: '2025-06-18', capabilities: { tools: {}, prompts: {} }, serverInfo: {} })
+    if (method === 'tools/list') return answer({ tools: [{ name: 'a', description: 'x'.repeat(100_000) }] })
+    isAsked.resolve()
+    await isOver.promise
+    return answer({ prompts: [] })
+  })
+  // A quarter is one caller's.
+  const memory = new Shares(4 * 350_000)
+  await begin({ fairness: { ...unhurried(), memory } }, [])
+  const holder = { keyId: 'another', family: 'another' }
+  const left = () => {
+    let bytes = 0
+    while (memory.take(holder, 10_000)) bytes += 10_000
+    memory.giveBack(holder, bytes)
+    return bytes
+  }
+  const before = left()
+  await put('slow', { mcpUrl: `http://127.0.0.1:${slow.port}/mcp` })
+  const listed = listOf('slow')
+  await isAsked.promise
+  // Two bytes for a character, of which another caller could have a quarter.
+  expect(before - left()).toBeGreaterThanOrEqual(50_000)
+  isOver.resolve()
+  expect((await listed).tools).toEqual(['a'])
+  await until(() => left() === before)
+  slow.stop(true)
 })
 
 test('a member whose reads wait for its own places keeps no other member from the lists', async () => {

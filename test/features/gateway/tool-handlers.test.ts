@@ -349,7 +349,7 @@ describe('.tools of a real upstream', () => {
 
   test('is listed while its caller has memory for it, which it then has again', async () => {
     // A quarter is one caller's.
-    const fairness = { ...createFairness(), parsed: new Shares(4 * 1000 * bytesPerCharacter) }
+    const fairness = { ...createFairness(), memory: new Shares(4 * 1000 * bytesPerCharacter) }
     platform = await createTestPlatform({ upstream, fairness })
     const path = await connected()
     manner = () => long(1000)
