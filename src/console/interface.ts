@@ -52,7 +52,7 @@ export async function ask<T>(method: string, path: string, { body, signal: stop 
   if (response.ok) return read as T
   // An MCP server that wants a sign-in is another 401.
   const { error } = (read ?? {}) as { error?: unknown }
-  if (response.status === 401 && !String(error).startsWith('upstream_')) {
+  if (response.status === 401 && error !== 'upstream_unauthorized') {
     if (session.value) lastUser.value = session.value.userId
     session.value = null
   }

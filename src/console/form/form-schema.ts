@@ -172,8 +172,8 @@ export function addedValue(schema: Schema, root: Schema): unknown {
 }
 
 /**
- * The variant that a value is of: the first of those that name most of its members, or the one that somebody has picked
- * if it names as many; the first of all if the value may be of none.
+ * Finds the kind of a value. The variant that names most of the value's members wins; among equals, the one that
+ * somebody has picked, or else the first. If the value fits no variant, the first one wins.
  */
 export function variantOf(value: unknown, variants: readonly Schema[], root: Schema, picked?: number): number {
   const named = variants.map((one) => {

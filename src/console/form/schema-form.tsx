@@ -91,11 +91,11 @@ export function SchemaForm({ schema: given, ...props }: ValueProps) {
 function Value(props: ValueProps) {
   const { schema, value } = props
   if (variantsOf(schema).length > 0) return <Variants {...props} />
-  const isOther = kindOf(schema) === 'object' ? asObject(value) === undefined : !Array.isArray(value)
-  const isContainer = kindOf(schema) === 'object' || kindOf(schema) === 'array'
-  // Nobody would see what it is.
-  if (value !== undefined && isContainer && isOther) return <Text {...props} />
-  switch (kindOf(schema)) {
+  const kind = kindOf(schema)
+  const isOther = (kind === 'object' && asObject(value) === undefined) || (kind === 'array' && !Array.isArray(value))
+  // The fields of an object or a list would not show it.
+  if (value !== undefined && isOther) return <Text {...props} />
+  switch (kind) {
     case 'object':
       // Of the root, such a schema is a form without fields.
       return props.at !== '' && isWithoutFields(schema) ? <Text {...props} /> : <Members {...props} />

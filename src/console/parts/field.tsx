@@ -184,12 +184,15 @@ export function showWrong(within: HTMLElement | null): boolean {
 /** Hours that a draft is kept. */
 const draftHours = 12
 
-/** A text that this tab keeps for its user, over the end of a session too. Nothing secret may be in it. */
-export function useDraft(name: string, first = '') {
+/**
+ * A text that this tab keeps for its user, over the end of a session too, if it has nothing secret in it as `mayKeep`
+ * says.
+ */
+export function useDraft(name: string, first = '', mayKeep: (text: string) => boolean = () => true) {
   const key = `draft ${session.value?.userId ?? ''} ${name}`
   const [text, setText] = useState(() => draftOf(key) ?? first)
   useEffect(() => {
-    if (text === first) sessionStorage.removeItem(key)
+    if (text === first || !mayKeep(text)) sessionStorage.removeItem(key)
     else sessionStorage.setItem(key, JSON.stringify({ text, until: Date.now() + draftHours * 3_600_000 }))
   }, [key, text, first])
   return [text, setText] as const

@@ -1,6 +1,5 @@
 /** Registered servers, and one of them, from which a connection is made. */
 
-import { useState } from 'preact/hooks'
 import type { Me } from '../../model/organization.ts'
 import type { ServerDetail, ServerItem } from '../../model/server.ts'
 import { address, filterOf, go, hrefOf, parametersOf, pathOf } from '../address.ts'
@@ -82,13 +81,8 @@ export function Servers() {
 /** Registers a server by its URL, or by a whole entry as JSON. */
 function NewServer({ reason }: { readonly reason: string | undefined }) {
   const [name, setName] = useDraft('server name')
-  const [draft, setDraft] = useDraft('server source')
-  const [source, setText] = useState(draft)
-  const setSource = (text: string) => {
-    setText(text)
-    // An entry may have headers in it, and a URL a key.
-    setDraft(/^https?:\/\/[^?@]*$/.test(text) ? text : '')
-  }
+  // An entry may have headers in it, and a URL a key.
+  const [source, setSource] = useDraft('server source', '', (text) => /^https?:\/\/[^?@]*$/.test(text))
   const isUrl = /^https?:\/\//.test(source.trim())
   const create = useAction(async () => {
     const body = isUrl ? { mcpUrl: source.trim() } : parseJson(source)

@@ -321,13 +321,8 @@ function Verdict({ explanation }: { readonly explanation: Explanation }) {
 
 /** Whether the policy allows something that another one, or a token, does not. */
 function Compare({ policy }: { readonly policy: string }) {
-  const [draft, setDraft] = useDraft('policy to compare')
-  const [other, setText] = useState(draft)
-  const setOther = (text: string) => {
-    setText(text)
-    // A token is a secret.
-    setDraft(/^\s*[[{]/.test(text) ? text : '')
-  }
+  // A token is a secret.
+  const [other, setOther] = useDraft('policy to compare', '', (text) => /^\s*[[{]/.test(text))
   const compare = useAction(async () => {
     const isToken = /^[\w-]+\.[\w-]+\.[\w-]+$/.test(other.trim())
     const old = isToken ? { token: other.trim() } : { policy: policyOf(other) }

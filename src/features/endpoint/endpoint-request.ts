@@ -7,6 +7,7 @@ import { rpcCodes } from '../../model/mcp.ts'
 import type { View } from '../../model/view.ts'
 import { type Access, decideOnMessage } from '../../policy/decide.ts'
 import { shorten } from '../../schema/cut-text.ts'
+import { utf8Of } from '../../storage/bytes.ts'
 import { version } from '../../version.ts'
 import { refusalOf, requireNoLoop } from '../gateway/forward.ts'
 import type { Message } from '../gateway/message.ts'
@@ -92,7 +93,7 @@ export function answer(asked: EndpointRequest, result: object | string | Uint8Ar
   const lead = `{"jsonrpc":"2.0","id":${JSON.stringify(message.id)},"result":`
   const body =
     result instanceof Uint8Array
-      ? Buffer.concat([Buffer.from(lead), result, Buffer.from('}')])
+      ? Buffer.concat([utf8Of(lead), result, utf8Of('}')])
       : `${lead}${typeof result === 'string' ? result : resultText(asked, result)}}`
   return wholeResponse(context.request, body, { headers: noStoreJson })
 }

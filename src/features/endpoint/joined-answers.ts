@@ -6,6 +6,7 @@
 import { LRUCache } from 'lru-cache'
 import { credentialIdOf } from '../../auth/authenticate.ts'
 import type { Clock } from '../../clock.ts'
+import { utf8Of } from '../../storage/bytes.ts'
 import { keyOf } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import { versionText } from '../../storage/versions.ts'
@@ -52,7 +53,7 @@ export function createJoinedAnswers(
     if (kept?.versions === versions && clock.monotonic() - kept.at < repeatedMs) return kept.result
     const at = clock.monotonic()
     // Not the text, which its every answer would encode again: a third of the time of an answer of 100 kB.
-    const result = Buffer.from(await make())
+    const result = utf8Of(await make())
     if (version !== '' && directory.version !== '') answers.set(key, { versions, at, result })
     return result
   }

@@ -12,6 +12,7 @@ import { shorten } from '../../schema/cut-text.ts'
 import type { Check } from '../../schema/json-schema.ts'
 import { type JsonPath, replacingValues } from '../../schema/replace-values.ts'
 import type { JsonSchema } from '../../schema/schema-keywords.ts'
+import { textOf, utf8Of } from '../../storage/bytes.ts'
 import { type Message, parsingMessage } from '../gateway/message.ts'
 import { isHeldBack } from '../gateway/pinned-answers.ts'
 import { targetOfName } from './called-name.ts'
@@ -173,7 +174,7 @@ export async function foundTarget(
   // The answers below describe the tool. The endpoint refuses and records a denied call as it does every other.
   if (!decision.allowed) return { asked: described, target }
   const definition = await target.definition?.()
-  // Nobody is told the class of a tool that is hidden: the refusal of the call says why it is.
+  // The pins hide this tool. The call is refused with the reason, in place of an answer that names the tool's class.
   const { own = '' } = target.named ?? {}
   if (definition === undefined && (await isHeldBack(deps, described.context, target.connection, own)))
     return { asked: described, target }
@@ -202,19 +203,19 @@ async function describedCall({ context, message }: EndpointRequest, name: string
   const { request } = context
   const given = await rawAt(context, message, ['params', 'arguments', 'arguments'])
   const params = [`"name":${JSON.stringify(name)}`, `"arguments":${given ?? '{}'}`]
-  for (const member of passedMembers) {
-    const raw = await rawAt(context, message, ['params', member])
-    if (raw !== undefined) params.push(`"${member}":${raw}`)
-  }
+  // Looking for it takes as long as the message is.
+  for (const member of passedMembers)
+    if (Object.hasOwn(message.body['params'] as object, member))
+      params.push(`"${member}":${await rawAt(context, message, ['params', member])}`)
   const id = await rawAt(context, message, ['id'])
   const json = `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{${params.join()}}}`
-  const read = await allowanceOf(request).run(parsingMessage(new TextEncoder().encode(json)))
+  const read = await allowanceOf(request).run(parsingMessage(utf8Of(json)))
   return { ...read, era: message.era }
 }
 
 /** The JSON of a value as its client wrote it; undefined if it is not there. */
 async function rawAt({ request }: RequestContext, { bytes }: Message, wanted: JsonPath): Promise<string | undefined> {
-  const whole = Buffer.from(bytes).toString()
+  const whole = textOf(bytes)
   // No JSON has this character.
   const mark = '\u0000'
   const marked = await allowanceOf(request).run(
