@@ -7,6 +7,7 @@ import type { Browser, Page } from 'playwright-core'
 import { openBrowser, openPage, room, signInAt } from '../support/browser.ts'
 import { type Server, startServer, type Workplace, workplace } from '../support/executable.ts'
 import { isHere } from '../support/needs.ts'
+import { until } from '../support/until.ts'
 
 const key = 'a-key-of-at-least-32-characters-0'
 
@@ -348,7 +349,7 @@ describe.skipIf(!isHere('Chromium'))('the form of a tool', () => {
       await page.fill(field('/free'), '')
       await page.selectOption(field('/v#variant'), '1')
       await page.fill(field('/v/b'), 'typed')
-      await page.waitForFunction(`Object.values(sessionStorage).join().includes('typed')`)
+      await until(async () => (await page.evaluate<string>('Object.values(sessionStorage).join()')).includes('typed'))
       await page.reload()
       await room(page, 'tool', 'ready')
       expect(await page.inputValue(field('/v/b'))).toBe('typed')

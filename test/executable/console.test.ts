@@ -224,7 +224,8 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
       if (path.startsWith('/servers')) await page.fill('[data-field="name"]', 'ada/typed')
       await page.fill(`[data-field="${field}"]`, text)
       await context.clearCookies()
-      await page.click(`main form [data-action="${action}"]`)
+      // On a busy machine the stream of events may find out first, and the button is gone.
+      void page.click(`main form [data-action="${action}"]`).catch(() => {})
       await room(page, 'sign-in')
       expect(page.url()).toBe(at(path))
       await page.fill('[data-field="key"]', sampleKeys.ada)
