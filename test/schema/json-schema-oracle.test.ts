@@ -53,7 +53,11 @@ const { schema } = fc.letrec<{ schema: unknown }>((tie) => {
   const members = Object.entries(keywords).map(([keyword, of]) => of.map((part) => [keyword, part] as const))
   const few = fc
     .uniqueArray(fc.oneof(...members), { minLength: 1, maxLength: 3, selector: ([keyword]) => keyword })
-    .map((own) => Object.fromEntries(own))
+    .map((own) => {
+      const { contains, ...rest } = Object.fromEntries(own)
+      // For ajv a list that is shorter than its `prefixItems` contains everything.
+      return contains === undefined || 'prefixItems' in rest ? rest : { ...rest, contains }
+    })
   return {
     schema: fc.oneof(
       { maxDepth: 3, depthSize: 'small' },
@@ -64,6 +68,8 @@ const { schema } = fc.letrec<{ schema: unknown }>((tie) => {
 })
 
 const ajv = new Ajv2020({ strict: false, logger: false, ownProperties: true, validateSchema: false })
+// The code that notes properties for `unevaluatedProperties`, which no schema here has, fails for some schemas.
+ajv.opts.unevaluated = false
 
 test('a value fits a schema exactly where it fits it for ajv', () => {
   const seen = { fits: 0, not: 0 }
@@ -73,7 +79,7 @@ test('a value fits a schema exactly where it fits it for ajv', () => {
       const whole = { $defs, allOf: [root] } as JsonSchema
       // A reference that leads back to itself has no end.
       if (/"\$ref"/.test(JSON.stringify([x, y]))) return
-      // For ajv an empty list contains what the list before it did, or what `prefixItems` beside it describes.
+      // For ajv an empty list contains what the list before it did.
       const isWrong = (one: unknown) => /"contains"/.test(JSON.stringify(whole)) && /\[\]/.test(JSON.stringify(one))
       const oracle = ajv.compile(whole)
       const check = checkOf(whole, 'arguments')
