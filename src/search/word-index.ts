@@ -44,11 +44,11 @@ export function createWordIndex(weights: readonly number[]) {
       const query = [...new Set([...given].reverse())].reverse()
       const last = query.at(-1)
       if (last === undefined) return []
-      const ranked = rankingBy(postings, weights, isBlind === true)
+      const ranking = new Ranking(postings, weights, isBlind === true)
       const isLastBeginning = [...last].length >= searchBeginningCharsMin
       const scores = yield* anyWord === true
-        ? ranked.withAny(query, isLastBeginning)
-        : ranked.withEvery(query, isLastBeginning)
+        ? ranking.withAny(query, isLastBeginning)
+        : ranking.withEvery(query, isLastBeginning)
       // Numbers alone: an object for each of ten thousand documents is garbage that holds up others later.
       const found = new Uint32Array(scores.length)
       let count = 0
@@ -71,23 +71,38 @@ type Scores = Float64Array
  * Scores for one search. A document that changes while the search waits for its turn may be missing, or ranked by its
  * earlier words.
  */
-function rankingBy(postings: Postings, weights: readonly number[], isBlind: boolean) {
-  const averages = weights.map((_, field) => (isBlind ? blindLength : postings.averageLength(field)))
-  const noScores = (): Scores => new Float64Array(postings.end)
+class Ranking {
+  readonly #postings: Postings
+  readonly #weights: readonly number[]
+  readonly #isBlind: boolean
+  readonly #averages: readonly number[]
 
-  /** How much it says of a document that it has a word. */
-  function rarityOf({ publicCount }: Occurrences): number {
-    if (isBlind) return 1
-    return Math.log(1 + (postings.publicCount - publicCount + 0.5) / (publicCount + 0.5))
+  constructor(postings: Postings, weights: readonly number[], isBlind: boolean) {
+    this.#postings = postings
+    this.#weights = weights
+    this.#isBlind = isBlind
+    this.#averages = weights.map((_, field) => (isBlind ? blindLength : postings.averageLength(field)))
   }
 
-  function scoreOf(entry: number): number {
+  #noScores(): Scores {
+    return new Float64Array(this.#postings.end)
+  }
+
+  /** How much it says of a document that it has a word. */
+  #rarityOf({ publicCount }: Occurrences): number {
+    if (this.#isBlind) return 1
+    return Math.log(1 + (this.#postings.publicCount - publicCount + 0.5) / (publicCount + 0.5))
+  }
+
+  #scoreOf(entry: number): number {
+    const postings = this.#postings
+    const weights = this.#weights
     const number = documentOf(entry)
     let sum = 0
     for (let field = 0; field < weights.length; field += 1) {
       const count = countIn(entry, field)
       if (count === 0) continue
-      const relative = postings.lengthOf(number, field) / (averages[field] as number)
+      const relative = postings.lengthOf(number, field) / (this.#averages[field] as number)
       const length = 1 - lengthShare + lengthShare * relative
       sum += ((weights[field] as number) * count * (saturation + 1)) / (count + saturation * length)
     }
@@ -95,10 +110,11 @@ function rankingBy(postings: Postings, weights: readonly number[], isBlind: bool
   }
 
   /** All documents that have the word, or one that begins with it. */
-  function* withOne(word: string, isBeginning: boolean): Generator<number, Scores> {
-    const scores = noScores()
+  *withOne(word: string, isBeginning: boolean): Generator<number, Scores> {
+    const postings = this.#postings
+    const scores = this.#noScores()
     const exact = postings.of(word)
-    const rarityOfWord = exact === undefined ? Number.POSITIVE_INFINITY : rarityOf(exact)
+    const rarityOfWord = exact === undefined ? Number.POSITIVE_INFINITY : this.#rarityOf(exact)
     let compared = 0
     for (const other of isBeginning ? postings.likeBeginning(word) : [word]) {
       compared += 1
@@ -106,13 +122,13 @@ function rankingBy(postings: Postings, weights: readonly number[], isBlind: bool
       const found = other.startsWith(word) ? postings.of(other) : undefined
       if (found === undefined) continue
       // A longer word may be rarer, and must not say more than the word itself.
-      const rarity = (Math.min(rarityOf(found), rarityOfWord) * word.length) / other.length
+      const rarity = (Math.min(this.#rarityOf(found), rarityOfWord) * word.length) / other.length
       yield costPerDocument
       for (let at = 0; at < found.entries.length; at += 1) {
         if (at % documentsPerStep === documentsPerStep - 1) yield documentsPerStep * costPerDocument
         const entry = found.entries[at] as number
         const number = documentOf(entry)
-        const score = scoreOf(entry) * rarity
+        const score = this.#scoreOf(entry) * rarity
         if (score > (scores[number] ?? 0)) scores[number] = score
       }
     }
@@ -123,15 +139,15 @@ function rankingBy(postings: Postings, weights: readonly number[], isBlind: bool
    * Documents that have all words. The rarest comes first: the others are looked up for what has it. Scores are added
    * in that order, on which only public documents decide: a sum of numbers is not the same in every order.
    */
-  function* withEvery(query: readonly string[], isLastBeginning: boolean): Generator<number, Scores> {
-    const exact = query.slice(0, isLastBeginning ? -1 : undefined).map((word) => postings.of(word))
-    if (exact.some((found) => found === undefined)) return noScores()
+  *withEvery(query: readonly string[], isLastBeginning: boolean): Generator<number, Scores> {
+    const exact = query.slice(0, isLastBeginning ? -1 : undefined).map((word) => this.#postings.of(word))
+    if (exact.some((found) => found === undefined)) return this.#noScores()
     const rarest = (exact as Occurrences[]).sort((a, b) => a.publicCount - b.publicCount)
-    const ending = isLastBeginning ? yield* withOne(query.at(-1) as string, true) : undefined
+    const ending = isLastBeginning ? yield* this.withOne(query.at(-1) as string, true) : undefined
     const [first] = rarest
-    if (first === undefined) return ending ?? noScores()
-    const scores = noScores()
-    const rarities = rarest.map((found) => rarityOf(found))
+    if (first === undefined) return ending ?? this.#noScores()
+    const scores = this.#noScores()
+    const rarities = rarest.map((found) => this.#rarityOf(found))
     for (let at = 0; at < first.entries.length; at += 1) {
       if (at % documentsPerStep === 0) yield documentsPerStep * costPerDocument * query.length
       const number = documentOf(first.entries[at] as number)
@@ -142,25 +158,23 @@ function rankingBy(postings: Postings, weights: readonly number[], isBlind: bool
         const entry = found.entries[placeOf(found.entries, number)]
         if (entry === undefined || documentOf(entry) !== number) break
         had += 1
-        sum += scoreOf(entry) * (rarities[index] as number)
+        sum += this.#scoreOf(entry) * (rarities[index] as number)
       }
       if (had === rarest.length) scores[number] = sum
     }
     return scores
   }
 
-  function* withAny(query: readonly string[], isLastBeginning: boolean): Generator<number, Scores> {
-    const scores = noScores()
+  *withAny(query: readonly string[], isLastBeginning: boolean): Generator<number, Scores> {
+    const scores = this.#noScores()
     for (const [at, word] of query.entries()) {
-      const found = yield* withOne(word, isLastBeginning && at === query.length - 1)
+      const found = yield* this.withOne(word, isLastBeginning && at === query.length - 1)
       for (let number = 0; number < found.length; number += 1) {
         scores[number] = (scores[number] as number) + (found[number] as number)
       }
     }
     return scores
   }
-
-  return { withEvery, withAny }
 }
 
 /** The best hits. Sorting numbers is much faster than sorting by a function: that finds what can be among them. */

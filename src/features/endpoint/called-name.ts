@@ -29,18 +29,13 @@ export async function targetOfName(
   // Pages of MCP Apps call tools by their own names.
   const isBare = called.kind === 'bare'
   if (isBare && asked.view?.bareNames !== true) return undefined
-  function* meant(shown: readonly Shown[]): Work<ListedDefinition[]> {
-    const { definitions } = yield* joining(shown, kind)
-    yield definitions.length
-    return definitions.filter((one) => (isBare ? one.own : one.listed) === name)
-  }
   const { context, namespace, options } = asked
   const lists = { namespace: namespace.namespace, called: isBare ? undefined : name }
   // Servers that were never seen are waited for only for a name that no known list has.
   for (const mayAsk of isBare ? [true] : [false, true]) {
     const found = await withLists(deps, context, { ...lists, mayAsk }, async (shownAt) => {
       for (const length of isBare ? [options.length] : nameLengths) {
-        const shown = await allowanceOf(context.request).run(meant(await shownAt(length)))
+        const shown = await allowanceOf(context.request).run(meant(await shownAt(length), kind, name, isBare))
         if (shown.length > 0) return shown
       }
       return []
@@ -54,6 +49,13 @@ export async function targetOfName(
     if (only !== undefined) return targetIn(deps, asked, only.connectionId, { kind, own: only.own, path })
   }
   return undefined
+}
+
+/** The definitions that a client means by a name: by the servers' own names if `isBare`. */
+function* meant(shown: readonly Shown[], kind: ListKind, name: string, isBare: boolean): Work<ListedDefinition[]> {
+  const { definitions } = yield* joining(shown, kind)
+  yield definitions.length
+  return definitions.filter((one) => (isBare ? one.own : one.listed) === name)
 }
 
 /** The resource of a URI; undefined if the caller sees no such connection. */

@@ -208,13 +208,9 @@ function rewriteOf(
   // Hashed once for all requests of a stream: a connection may have 64 kB of headers.
   let server: string | undefined
 
-  function* rewriting(data: string): Work<string> {
-    // An event may carry only an id, without data.
-    if (data === '') return data
-    // In a batch (revision 2025-03-26) a server could answer the client's call of another server.
-    if (!/^[ \t\r\n]*\{/.test(data)) throw new SyntaxError('An event must be one JSON-RPC message')
+  const replacing = (): ReplaceValue => {
     let isNoted = false
-    const replace: ReplaceValue = (path, raw) => {
+    return (path, raw) => {
       // Once for each message, which may have the member many times.
       if (!isNoted && path.length === 1 && path[0] === 'method' && listChanges.has(raw)) {
         isNoted = true
@@ -236,10 +232,18 @@ function rewriteOf(
       if (!isResourceUri(path, 1)) return undefined
       return JSON.stringify(listedUri(connectionId, JSON.parse(raw) as string))
     }
-    return yield* replacingValues(data, replace, insert)
   }
 
-  return async (data) => allowanceOf(context.request).parse(data.length, rewriting(data))
+  return async (data) => allowanceOf(context.request).parse(data.length, rewriting(data, replacing(), insert))
+}
+
+/** Throws SyntaxError. */
+function* rewriting(data: string, replace: ReplaceValue, insert: InsertMembers): Work<string> {
+  // An event may carry only an id, without data.
+  if (data === '') return data
+  // In a batch (revision 2025-03-26) a server could answer the client's call of another server.
+  if (!/^[ \t\r\n]*\{/.test(data)) throw new SyntaxError('An event must be one JSON-RPC message')
+  return yield* replacingValues(data, replace, insert)
 }
 
 /** Ours: characters of a client's progress token at the endpoint of a namespace; a server may report thousands of times. Past it: the reports have none. */

@@ -184,12 +184,13 @@ async function list(
 ): Promise<Response> {
   // There is one page, so no cursor was ever given.
   if (params['cursor'] !== undefined) return rpcError(asked, rpcCodes.invalidParams, 'params.cursor: is not valid here')
-  function* making(all: readonly Shown[]): Work<string> {
-    const { joined, own } = yield* listedEntries(all, kind, asked)
-    return yield* listing(kind, joined, { isStateless: asked.message.era === 'stateless', own })
-  }
-  const make = (all: readonly Shown[]) => allowanceOf(asked.context.request).run(making(all))
+  const make = (all: readonly Shown[]) => allowanceOf(asked.context.request).run(making(all, kind, asked))
   return answer(asked, await deps.joinedAnswer(asked, kind, () => withShown(deps, asked, make))) // 400, 429
+}
+
+function* making(all: readonly Shown[], kind: ListKind, asked: EndpointRequest): Work<string> {
+  const { joined, own } = yield* listedEntries(all, kind, asked)
+  return yield* listing(kind, joined, { isStateless: asked.message.era === 'stateless', own })
 }
 
 /** Milliseconds of a greeting, beside those of its connections. Counted against `ownerTimeShare`. Past it: it waits. */

@@ -217,18 +217,19 @@ async function answerTo(
     if (isAnswer) answer = received as Answer
     return answer !== undefined
   }
-  // Results of tools and definitions are passed on with their digits.
-  function* reading(text: string): Work<unknown> {
-    const received = yield* parsingResponse(text, parsingExactly)
-    return keep === undefined ? received : yield* keep(received)
-  }
   const allowance = allowanceOf(call.context.request)
-  const read = async (text: string) => allowance.parse(text.length, reading(text))
+  const read = async (text: string) => allowance.parse(text.length, reading(text, keep))
   const owner = { holder: call.context.caller, memory: deps.fairness.memory, allowance }
   const timeoutMs = message.method === 'tools/call' ? deps.upstreamTimeoutMs : upstreamBodyTimeoutMs
   const characters = await readMessages(response, requestId, { take, read, owner, timeoutMs })
   if (answer === undefined) throw upstreamError(`The MCP server ${notMcp}`)
   return { ...answer, characters }
+}
+
+/** Results of tools and definitions are passed on with their digits. */
+function* reading(text: string, keep: Keep | undefined): Work<unknown> {
+  const received = yield* parsingResponse(text, parsingExactly)
+  return keep === undefined ? received : yield* keep(received)
 }
 
 /** Any constant will do: each upstream request carries one message, and its response comes back on it. */

@@ -133,6 +133,18 @@ function* hashing({ json, answers }: Stored): Work<string> {
   return hasher.digest('base64url')
 }
 
+function* making(choosing: Work<MockAnswer>, { detail }: MockServer): Work<Ready> {
+  const answer = yield* choosing
+  const result = 'result' in answer ? answer.result : {}
+  const { _meta } = result as { _meta?: object }
+  const stateless = { ...result, resultType: 'complete', _meta: { [serverInfoKey]: serverIdentity(detail), ..._meta } }
+  const cost = Math.min(textCharsOf(result) * writtenCharacterCost, sliceCost)
+  yield cost
+  const handshake = JSON.stringify(result)
+  yield cost
+  return { answer, handshake, stateless: JSON.stringify(stateless) }
+}
+
 /** Gives the response to a message. Undefined if the server is gone. */
 export type AnswerMock = ReturnType<typeof createMocks>
 
@@ -147,30 +159,14 @@ export function createMocks(sockets: Pick<ClientSockets, 'wait'>) {
 
   async function ready(call: MockedCall): Promise<Ready> {
     const { request, server, scenario, tool, given } = call
-    // Keyed by the arguments as sent. Another key order is computed once more, with the same result.
+    // Keyed by the arguments as sent, whose length it has. Another key order is computed once more, to the same result.
     const key = `${server.hash}\0${scenario}\0${tool.name}\0${JSON.stringify(given)}`
     allowanceOf(request).spend((key.length / 2 ** 20) * argumentsMsPerMegabyte)
     const kept = answers.get(key)
     if (kept !== undefined) return kept
     // On first use: most processes mock nothing, and its libraries are large.
     const { choosing } = await import('./choose-answer.ts')
-    function* making(): Work<Ready> {
-      // The key has the length of the arguments.
-      const answer = yield* choosing(call, key.length)
-      const result = 'result' in answer ? answer.result : {}
-      const { _meta } = result as { _meta?: object }
-      const stateless = {
-        ...result,
-        resultType: 'complete',
-        _meta: { [serverInfoKey]: serverIdentity(server.detail), ..._meta },
-      }
-      const cost = Math.min(textCharsOf(result) * writtenCharacterCost, sliceCost)
-      yield cost
-      const handshake = JSON.stringify(result)
-      yield cost
-      return { answer, handshake, stateless: JSON.stringify(stateless) }
-    }
-    const made = await allowanceOf(request).run(making()) // 429
+    const made = await allowanceOf(request).run(making(choosing(call, key.length), server)) // 429
     answers.set(key, made)
     return made
   }
