@@ -45,6 +45,15 @@ const faultsIn = (page: Page, options: object) =>
     `axe.run(${JSON.stringify({ resultTypes: ['violations'], ...options })}).then((r) => r.violations.map((one) => one.id + ' ' + one.nodes[0].html))`,
   )
 
+/** What is smaller than this and can be clicked, but for links within sentences. A box is as large as its label. */
+const smallTargets = (page: Page, pixels: number) =>
+  page.evaluate<string[]>(`[...document.querySelectorAll('a[href], button, input, select, textarea, summary')]
+    .filter((one) => one.checkVisibility({ visibilityProperty: true }) && !one.matches('.skip'))
+    .filter((one) => !(one.matches('a') && one.closest('p, small, dd, .sentence')))
+    .map((one) => [one, (one.closest('label:has(> input[type="checkbox"])') ?? one).getBoundingClientRect()])
+    .filter(([, { width, height }]) => width + 0.5 < ${pixels} || height + 0.5 < ${pixels})
+    .map(([one, { width, height }]) => Math.round(width) + ' x ' + Math.round(height) + ': ' + one.outerHTML.slice(0, 120))`)
+
 async function isWiderThan(page: Page, width: number): Promise<boolean> {
   await page.setViewportSize({ width, height: 900 })
   return page.evaluate<boolean>('document.documentElement.scrollWidth > innerWidth')
@@ -78,6 +87,20 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
         await page.emulateMedia({ colorScheme: 'dark' })
         expect({ path, found: await faultsIn(page, { runOnly: ['color-contrast'] }) }).toEqual({ path, found: [] })
         await page.emulateMedia({ colorScheme: 'light' })
+      }
+      expect(faults).toEqual([])
+      await context.close()
+    })
+
+  for (const isTouched of [true, false])
+    test(`what can be clicked is large enough for a ${isTouched ? 'finger' : 'mouse'} (needs Chromium)`, async () => {
+      const { context, page, faults } = await openPage(browser, shared.server.url, { width: 768, isTouched })
+      await signIn(page)
+      for (const [path, name, state] of rooms) {
+        await page.goto(at(path))
+        await room(page, name, state)
+        await page.evaluate('for (const one of document.querySelectorAll("details")) one.open = true')
+        expect({ path, small: await smallTargets(page, isTouched ? 44 : 24) }).toEqual({ path, small: [] })
       }
       expect(faults).toEqual([])
       await context.close()

@@ -24,14 +24,21 @@ const patienceMs = 240_000
 interface Look {
   readonly width?: number
   readonly scheme?: 'light' | 'dark'
+  /** Of a phone or tablet: it is touched. */
+  readonly isTouched?: boolean
 }
 
 /** A page of its own session, and everything that it should not do. */
-export async function openPage(browser: Browser, url: string, { width = 1280, scheme = 'light' }: Look = {}) {
+export async function openPage(
+  browser: Browser,
+  url: string,
+  { width = 1280, scheme = 'light', isTouched = false }: Look = {},
+) {
   const context: BrowserContext = await browser.newContext({
     viewport: { width, height: 900 },
     colorScheme: scheme,
     timezoneId: 'UTC',
+    ...(isTouched && { hasTouch: true, isMobile: true }),
   })
   context.setDefaultTimeout(patienceMs)
   const page: Page = await context.newPage()
