@@ -24,6 +24,7 @@ const schemas: Record<string, object> = {
     properties: {
       city: { ...text, minLength: 2, description: 'Where', examples: ['Oslo'] },
       days: { type: 'integer', minimum: 1, maximum: 10, default: 3 },
+      share: { type: 'number', multipleOf: 0.1 },
       unit: { enum: ['c', 'f', 0] },
       exact: { type: 'boolean' },
       secret: { ...text, format: 'password' },
@@ -196,6 +197,13 @@ describe.skipIf(!isHere('Chromium'))('the form of a tool', () => {
       await page.click('[data-action="call"]')
       await page.waitForSelector('[data-field="/days"]:focus')
       await page.fill(field('/days'), '')
+      const wrongShare = () => page.getAttribute(field('/share'), 'data-wrong')
+      await page.fill(field('/share'), '0.25')
+      expect(await wrongShare()).toBe('must be a multiple of 0.1')
+      // 0.3 / 0.1 is 2.9999999999999996.
+      await page.fill(field('/share'), '0.3')
+      expect(await wrongShare()).toBe(null)
+      await page.fill(field('/share'), '')
       await page.selectOption(field('/unit'), '0')
       await page.selectOption(field('/exact'), 'false')
       await page.fill(field('/secret'), 'hush')

@@ -219,6 +219,11 @@ export function wrongWith(schema: Schema, value: unknown, isRequired: boolean): 
     if (most !== undefined && given > most) return `must be at most ${most}`
     if (above !== undefined && given <= above) return `must be more than ${above}`
     if (below !== undefined && given >= below) return `must be less than ${below}`
+    const step = numberOf(schema['multipleOf']) ?? Number.NaN
+    const times = given / step
+    // As the server allows for what numbers with a point lose.
+    if (Math.abs(times - Math.round(times)) > 2 * Number.EPSILON * Math.abs(times))
+      return `must be a multiple of ${step}`
   }
   return undefined
 }
