@@ -13,7 +13,7 @@ import { couldCall, toolRules } from '../../policy/tools.ts'
 import { costToAsk, matches } from '../../schema/patterns.ts'
 import { keyOf } from '../../storage/keys.ts'
 import { connectionIds } from '../endpoint/seen-connections.ts'
-import { recentCalls } from '../records/recent-calls.ts'
+import { RecentCalls } from '../records/recent-calls.ts'
 import type { ExplainDeps } from './explain-deps.ts'
 import { Examined, everySeen, type SeenConnection } from './seen-tools.ts'
 import { type Explained, readSubject } from './subject.ts'
@@ -147,7 +147,7 @@ async function calledTools(deps: ExplainDeps, context: RequestContext, examined:
   const since = deps.clock.now() - unusedDays * 24 * 3600 * 1000
   const tools = new Set<string>()
   let calls = 0
-  const record = recentCalls(deps, context, { since, user: context.caller.userId })
+  const record = new RecentCalls(deps, context, { since, user: context.caller.userId })
   for await (const lines of record.lines) {
     for (const { tool = '', outcome } of lines) if (outcome !== 'refused') tools.add(tool)
     calls += lines.length

@@ -7,7 +7,7 @@ import { tokenCharsMax } from '../../limits.ts'
 import type { Constraint } from '../../model/constraint.ts'
 import { type Suggestion, type SuggestRequest, suggestedDaysDefault } from '../../model/explain.ts'
 import type { RecordedCall } from '../../ops/call-filter.ts'
-import { recentCalls } from '../records/recent-calls.ts'
+import { RecentCalls } from '../records/recent-calls.ts'
 import { claimsToMint } from '../tokens/mint.ts'
 import type { ExplainDeps } from './explain-deps.ts'
 import { Examined } from './seen-tools.ts'
@@ -25,7 +25,7 @@ export async function suggestPolicy(
   const recorded = deps.callsPath !== undefined
   const { keyId } = context.caller
   const examined = new Examined(deps.clock)
-  const record = recentCalls(deps, context, { since, until, namespace, token: subject?.token?.claims.jti })
+  const record = new RecentCalls(deps, context, { since, until, namespace, token: subject?.token?.claims.jti })
   const used = new Used()
   for await (const lines of record.lines) {
     for (const call of lines) if (subject !== undefined || call.keyId === keyId) used.add(call)

@@ -9,9 +9,9 @@ import { readQuery } from '../../http/query.ts'
 import { noStoreJson, wholeResponse } from '../../http/respond.ts'
 import type { CallStory } from '../../model/health.ts'
 import type { CallFilter, RecordedCall } from '../../ops/call-filter.ts'
-import { fieldsOf, linesBack } from '../records/page-back.ts'
+import { fieldsOf, LinesBack } from '../records/page-back.ts'
 import { shownCall } from '../records/readable-calls.ts'
-import { recentCalls } from '../records/recent-calls.ts'
+import { RecentCalls } from '../records/recent-calls.ts'
 import { type HealthDeps, healthOfAll } from './stored-health.ts'
 
 export const callStoryHandlers = handlersOf({ getCall })
@@ -45,7 +45,7 @@ async function callOf(
   context: RequestContext,
   { time, ...wanted }: Pick<CallFilter, 'requestId' | 'tool'> & { readonly time: string | undefined },
 ): Promise<RecordedCall | undefined> {
-  for await (const lines of recentCalls(deps, context, { ...wanted, since: Number.NEGATIVE_INFINITY }).lines) {
+  for await (const lines of new RecentCalls(deps, context, { ...wanted, since: Number.NEGATIVE_INFINITY }).lines) {
     const found = lines.find((call) => time === undefined || call.time === time)
     if (found !== undefined) return found
   }
@@ -55,7 +55,7 @@ async function callOf(
 /** The entries of the audit log about the same request, the newest first. */
 async function auditOf({ auditPath }: HealthDeps, request: Request, requestId: string): Promise<object[]> {
   const found: object[] = []
-  for await (const lines of linesBack(request, auditPath).lines)
+  for await (const lines of new LinesBack(request, auditPath).lines)
     for (const { text } of lines) {
       const entry = text.includes(requestId) ? fieldsOf(text) : undefined
       if (entry?.['requestId'] === requestId) found.push(entry)

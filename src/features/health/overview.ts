@@ -7,7 +7,7 @@ import type { Overview } from '../../model/health.ts'
 import { freeBytes } from '../../storage/free-space.ts'
 import { version } from '../../version.ts'
 import { everySeenBatch } from '../endpoint/seen-connections.ts'
-import { recentCalls } from '../records/recent-calls.ts'
+import { RecentCalls } from '../records/recent-calls.ts'
 import { type HealthDeps, healthOfAll, needsSomebody } from './stored-health.ts'
 
 /** Contract 22.2: connections that an overview counts. Past it: it says that it is not complete. */
@@ -72,7 +72,7 @@ async function callsOf(deps: HealthDeps, context: RequestContext): Promise<Overv
   if (deps.callsPath === undefined) return null
   const since = deps.clock.now() - callsMs
   const calls = { ok: 0, failed: 0, refused: 0 }
-  const record = recentCalls(deps, context, { since })
+  const record = new RecentCalls(deps, context, { since })
   for await (const lines of record.lines)
     for (const { outcome } of lines) calls[outcome === 'ok' || outcome === 'refused' ? outcome : 'failed'] += 1
   return { since: new Date(since).toISOString(), ...calls, complete: !record.stopped }

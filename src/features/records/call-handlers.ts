@@ -10,7 +10,7 @@ import { type CallFilter, matchesCall, type RecordedCall } from '../../ops/call-
 import { seriesOf } from './call-series.ts'
 import { fieldsOf, pageBack, readTime } from './page-back.ts'
 import { type RecordsDeps, readableCalls, shownCall } from './readable-calls.ts'
-import { recentCalls } from './recent-calls.ts'
+import { RecentCalls } from './recent-calls.ts'
 
 export const callHandlers = handlersOf({ listCalls, countCalls })
 
@@ -69,7 +69,7 @@ async function countCalls(deps: RecordsDeps, request: Request): Promise<Response
     throw invalidRequest(`step: must divide the time between since and until into 1 to ${seriesStepsMax} steps`)
   const filter = { ...filtersIn(query), since, until } // 400
   const series = await whileAllowed(deps, context, (now) =>
-    seriesOf(recentCalls(deps, now, filter), { since, step, count }),
+    seriesOf(new RecentCalls(deps, now, filter), { since, step, count }),
   ) // 401, 429
   return wholeResponse(request, JSON.stringify(series), { headers: noStoreJson })
 }

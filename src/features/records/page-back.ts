@@ -26,7 +26,7 @@ export async function pageBack<T>(
   const items: T[] = []
   const cursor = query.get('cursor')
   let [binding, next] = ['', 0]
-  const back = linesBack(request, path, ({ ino, size }) => {
+  const back = new LinesBack(request, path, ({ ino, size }) => {
     binding = `lines of ${ino}`
     next = cursor === undefined ? size : Number(openText(key, cursor, binding) ?? Number.NaN)
     if (next <= size) return next
@@ -43,26 +43,34 @@ export async function pageBack<T>(
   return back.stopped ? page(true) : { items, nextCursor: null, stopped: false }
 }
 
-/**
- * The whole lines of a file, the newest first, in slices of the request's owner; none without a file. `stopped`, when
- * they have ended: whether the request had looked at as many as it may. `placeIn`: the byte where the first line ends.
- */
-export function linesBack(request: Request, path: string | undefined, placeIn = ({ size }: Stats) => size) {
-  const slices = allowanceOf(request).slices()
-  const back = { lines: batches(), stopped: false }
-  async function* batches(): AsyncGenerator<readonly Line[]> {
+/** The whole lines of a file, the newest first, in slices of the request's owner; none without a file. */
+export class LinesBack {
+  readonly lines: AsyncGenerator<readonly Line[]>
+  /** When the lines have ended: whether the request had looked at as many as it may. */
+  stopped = false
+
+  /** `placeIn`: the byte where the first line ends. */
+  constructor(request: Request, path: string | undefined, placeIn = ({ size }: Stats) => size) {
+    this.lines = this.#batches(request, path, placeIn)
+  }
+
+  async *#batches(
+    request: Request,
+    path: string | undefined,
+    placeIn: (stats: Stats) => number,
+  ): AsyncGenerator<readonly Line[]> {
+    const slices = allowanceOf(request).slices()
     await using file = path === undefined ? null : await open(path, 'r').catch(() => null)
     if (file === null) return
     let left = linesPerRequestMax
     for await (const lines of linesBefore(file, placeIn(await file.stat()))) {
-      back.stopped = lines.length > left
+      this.stopped = lines.length > left
       yield lines.slice(0, left)
       left -= lines.length
-      if (back.stopped) return
+      if (this.stopped) return
       if (slices.isOver) await slices.next()
     }
   }
-  return back
 }
 
 /** The fields of a line; undefined for a line that is none of ours (`audit verify` tells of it). */

@@ -2,28 +2,28 @@
 
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { type CallFilter, matchesCall, type RecordedCall } from '../../ops/call-filter.ts'
-import { fieldsOf, linesBack } from './page-back.ts'
+import { fieldsOf, LinesBack } from './page-back.ts'
 import { type RecordsDeps, readableCalls } from './readable-calls.ts'
 
-/** Calls before they are read; `stopped` is known when they were. */
-export interface RecentCalls {
-  /** In batches, the newest first. */
+/** The calls of this kind that the caller may read; none where calls are not recorded. */
+export class RecentCalls {
+  /** In batches, the newest first. Rejects as `Slices.next`. */
   readonly lines: AsyncGenerator<readonly RecordedCall[]>
-  /** Whether there are more lines than one request looks at. */
-  stopped: boolean
-}
+  /** When they were read: whether there are more lines than one request looks at. */
+  stopped = false
 
-/** The calls of this kind that the caller may read; none where calls are not recorded. Rejects as `Slices.next`. */
-export function recentCalls(
-  deps: RecordsDeps,
-  context: RequestContext,
-  wanted: CallFilter & { readonly since: number },
-): RecentCalls {
-  const found: RecentCalls = { lines: batches(), stopped: false }
-  async function* batches(): AsyncGenerator<readonly RecordedCall[]> {
+  constructor(deps: RecordsDeps, context: RequestContext, wanted: CallFilter & { readonly since: number }) {
+    this.lines = this.#batches(deps, context, wanted)
+  }
+
+  async *#batches(
+    deps: RecordsDeps,
+    context: RequestContext,
+    wanted: CallFilter & { readonly since: number },
+  ): AsyncGenerator<readonly RecordedCall[]> {
     const matches = matchesCall(wanted)
     const mayRead = readableCalls(deps, context)
-    const back = linesBack(context.request, deps.callsPath)
+    const back = new LinesBack(context.request, deps.callsPath)
     for await (const lines of back.lines) {
       const calls = lines.map(({ text }) => (fieldsOf(text) ?? {}) as RecordedCall)
       const read: RecordedCall[] = []
@@ -32,7 +32,6 @@ export function recentCalls(
       // Lines are in the order of their time, but for a few of one moment.
       if (calls.length > 0 && calls.every(({ time = '' }) => Date.parse(time) < wanted.since)) return
     }
-    found.stopped = back.stopped
+    this.stopped = back.stopped
   }
-  return found
 }
