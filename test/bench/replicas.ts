@@ -177,6 +177,6 @@ SELECT kind FROM postern_commit(decode(md5(random()::text || :k), 'hex'), ${sche
   const yardstick = Number(/^tps = ([\d.]+)/m.exec(text)?.[1])
   const rate = commits / commitSeconds
   const share = rate / yardstick
-  const what = `Commits of 1 kB at ${commitsInFlight} in flight / \`pgbench\` with the same call`
+  const what = `Commits of 1 kB a second, ${commitsInFlight} at once, to those of \`pgbench\` that calls the same SQL function`
   report(what, `${share.toFixed(2)} × (${Math.round(rate).toLocaleString('en')} a second)`, '0.6 ×', share >= 0.6)
 }

@@ -105,7 +105,7 @@ async function loading(): Promise<void> {
   report('Memory while it loads, at its most', `${most.toFixed(0)} MB`, '1,000 MB', most < 1000)
   await Bun.sleep(2000)
   const left = anonymousMemory(loader.pid)
-  report('Anonymous memory two seconds after', `${left.toFixed(0)} MB`, '150 MB', left < 150)
+  report('Anonymous memory two seconds after the load has ended', `${left.toFixed(0)} MB`, '150 MB', left < 150)
   await loader.kill('SIGTERM')
   rmSync(fixtures, { recursive: true, force: true })
   const readies: number[] = []

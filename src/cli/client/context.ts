@@ -13,9 +13,10 @@ import { readHosts } from './hosts.ts'
 const urlOption = () =>
   new Option('--url <url>', 'base URL of postern (default: where you last logged in)').env('POSTERN_URL')
 const namespaceOption = () =>
-  new Option('-n, --namespace <name>', 'namespace (default: the one that you have access to, if it is only one)').env(
-    'POSTERN_NAMESPACE',
-  )
+  new Option(
+    '-n, --namespace <name>',
+    'namespace (default: the only one that you have access to; with several, give one)',
+  ).env('POSTERN_NAMESPACE')
 export const jsonOption = () => new Option('--json', 'print what postern answered, as JSON')
 export const many = (flag: string, words: string, choices?: readonly string[]) =>
   new Option(flag, `${words}; repeatable`).argParser((value: string, previous?: readonly string[]) => {
