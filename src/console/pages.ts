@@ -90,6 +90,12 @@ export class Pages<T> {
     this.version.value += 1
   }
 
+  /** Whether all of its rows are held, and none is this one. */
+  lacks(is: (item: T) => boolean): boolean {
+    const held = [...this.#held.values()].flat()
+    return this.isWhole && held.length === this.length && !held.some(is)
+  }
+
   miss(): void {
     if (this.hasGap) return
     this.hasGap = true

@@ -357,6 +357,29 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
     await context.close()
   })
 
+  test('a connection that somebody else makes is offered in a list that had all (needs Chromium)', async () => {
+    const { context, page, faults } = await openPage(browser, shared.server.url)
+    await signIn(page, '/connections?namespace=ada')
+    await room(page, 'connections')
+    const url = `${shared.server.url}/connect/ada/made-elsewhere`
+    const headers = { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' }
+    const missing = page.locator('text=Some changes may be missing here')
+    let name = 0
+    // Again, as long as the page may not have begun to listen.
+    await until(async () => {
+      name += 1
+      const body = JSON.stringify({ mcpUrl: 'https://example.com/mcp', name: `${name}` })
+      expect((await fetch(url, { method: 'PUT', headers, body })).ok).toBe(true)
+      return (await missing.count()) > 0
+    })
+    await page.click('[role="status"] [data-action="retry"]')
+    await page.waitForSelector('[data-id="ada/made-elsewhere"]')
+    expect(await missing.count()).toBe(0)
+    await fetch(url, { method: 'DELETE', headers })
+    expect(faults).toEqual([])
+    await context.close()
+  })
+
   test('calls that were missed are offered, after a pause and for somebody who comes back (needs Chromium)', async () => {
     const { context, page, faults } = await openPage(browser, shared.server.url)
     await signIn(page, '/calls?namespace=northwind')

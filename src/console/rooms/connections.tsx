@@ -81,19 +81,21 @@ export function Connections() {
   const pages = usePages<Listed>(namespace === undefined ? null : path, (cursor, stop) =>
     (isUnwell ? readUnwell : readConnections)(namespace ?? '', `${path}${after(cursor)}`, stop),
   )
+  const isFiltered = filters !== '' || isUnwell
   const change = (health: Health) => pages.change((one) => (one.id === health.connectionId ? { ...one, health } : one))
   useBursts<Health & { namespace: string }>('connection', {
     isWanted: (one) => one.namespace === namespace,
     hear(came) {
       const newest = new Map(came.map((one) => [one.connectionId, one]))
       pages.change((one) => ({ ...one, health: newest.get(one.id) ?? one.health }))
+      // Somebody has made it meanwhile.
+      if (!isFiltered && came.some(({ connectionId }) => pages.lacks(({ id }) => id === connectionId))) pages.miss()
     },
     most: changesMax,
     lose: () => pages.miss(),
   })
   const isNowhere = me.data !== undefined && namespace === undefined
   const isEmpty = isNowhere || pages.isEmpty
-  const isFiltered = filters !== '' || isUnwell
   const reason = reasonIn(me.data, namespace, 'connections:write', 'make connections here')
   const options = { namespace: namespace ?? '', ...(pair !== '' && { metadata: pair }) }
   const command = isUnwell || filterOf('name') !== '' ? undefined : { words: ['connection', 'list'], options }
