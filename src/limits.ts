@@ -32,13 +32,13 @@ export const namespacesPageMax = 50
 export const namespacesPerUserDefault = 3
 /** Ours: namespaces that an organization may own before postern refuses to create another; `/me` and the lists of each member look at all of them. Past it: 403 for all but operators; fixtures and imports are not refused. */
 export const namespacesPerOrganizationMax = 1000
-/** Ours: live API keys that a user or an organization may have when somebody creates another over HTTP; one write removes an organization and revokes all its keys. Past it: 403. */
+/** Ours: API keys, without the revoked ones, that a user or an organization may have when somebody creates another key over HTTP. The number is limited because one write removes an organization and revokes all its keys. Past it: 403. */
 export const holderApiKeysMax = 100
 /** Ours: API keys that a user or an organization creates in an hour; a revoked key leaves a record of 0.7 kB, so that no import brings the key back. Past it: 429. */
 export const newKeysPerHourMax = 100
 /** Ours: namespaces that a user or an organization creates in a day; for the name of a deleted namespace, postern keeps a mark of 0.2 kB, so that nothing that was valid in it is valid in a later namespace of the same name. Past it: 429. */
 export const newNamespacesPerDayMax = 2000
-/** Ours: deletions and revocations in a minute by one API key, beside the writes that it shares with its tokens and with other keys of its organization. Past it: 429. */
+/** Ours: deletions and revocations that one API key may make in a minute even past `--write-rate`; its tokens, and other keys of its organization, cannot use them up. Past it: 429. */
 export const removalsPerMinuteMax = 60
 /** Ours: servers that one request imports; for each of them, other writes of the directory wait a fifth of a millisecond. Past it: 400; a command that imports more servers sends several requests. */
 export const importedServersMax = 500
@@ -79,7 +79,7 @@ export const introspectionPagesMax = 64
 
 // Sign-in
 
-/** Contract 12.1: lifetime of a browser session. Past it: sign in again. */
+/** Contract 12.1: lifetime of a browser session. Past it: the person must sign in again. */
 export const browserSessionSeconds = 12 * 60 * 60
 /** Contract 12.2: lifetime of a sign-in link. Past it: 400. */
 export const loginLinkSeconds = 10 * 60
@@ -91,17 +91,17 @@ export const sessionsPerMinuteMax = 30
 export const cliLoginsPerMinuteMax = 30
 /** Contract 13.6: lifetime of an authorization code. Past it: `invalid_grant`. */
 export const codeSeconds = 60
-/** Contract 13.8: lifetime of an access token that a client got by signing in. Past it: it is refreshed. */
+/** Contract 13.8: lifetime of an access token that a client got by signing in. Past it: the client refreshes the token. */
 export const accessTokenSeconds = 60 * 60
 /** Ours: bytes of a form; the largest names a few hundred tools. Past it: 400. */
 export const formBytesMax = 64 * kB
-/** Ours: how long a client stays registered after its last grant, so that it can sign in again. Past it: the client is removed. */
+/** Ours: how long after a client's last grant postern keeps its registration, so that the client can begin a new sign-in without a new registration. Past it: postern removes the client. */
 export const usedClientSeconds = 180 * 24 * 60 * 60
-/** Ours: registered clients that postern keeps for one user, who was the first to allow them something; each takes up to 25 kB. Past it: within an hour, postern forgets the client that was used longest ago, and the client registers again. */
+/** Ours: registered clients that count for one user: the clients that got their first grant from this user. Each takes up to 25 kB. Past it: within an hour, postern forgets the client that was used longest ago, and the client registers again. */
 export const userClientsMax = 200
 /** Ours: grants of a user; each has up to 15 kB. Past it: within an hour the oldest one ends. */
 export const userGrantsMax = 1000
-/** Ours: times a minute that a user may press *Allow* for a client, more often than a person can; each time leaves a record of up to 20 kB that lasts a minute, or a grant. Past it: 429. */
+/** Ours: how often in a minute a user may press *Allow* for clients; a person cannot press it so often. Each time, postern keeps a grant, or a record of up to 20 kB for a minute. Past it: 429. */
 export const grantsPerMinuteMax = 60
 /** Ours: documents of clients that postern fetches in a minute for one user; each fetch is a request to a server that the client names. Past it: 429. */
 export const clientDocumentsPerMinuteMax = 30
@@ -117,11 +117,11 @@ export const newClientsPerHourMax = 1
 export const clientUrlCharsMax = 2000
 /** Contract 14.9: time for a fetch of metadata, a client document, or a token. Past it: 502, or 400. */
 export const oauthFetchTimeoutMs = 10_000
-/** Contract 14.1: lifetime of the ticket in a setup link. Past it: a key is needed. */
+/** Contract 14.1: lifetime of the ticket in a setup link. Past it: the link no longer works without a key. */
 export const setupTicketSeconds = 60 * 60
 /** Contract 14.5: time that a person has to sign in at an authorization server. Past it: 400, and the person must start again. */
 export const attemptSeconds = 10 * 60
-/** Ours: characters of a client id, a client secret or a scope that a connection is given. Past it: 400. */
+/** Ours: characters of a client id, a client secret or a scope that somebody sets for a connection. Past it: 400. */
 export const oauthTextCharsMax = 2000
 /** Ours: grants or clients that one write ends. Past it: postern ends the rest in further writes. */
 export const grantsPerWrite = 200
@@ -132,17 +132,17 @@ export const grantsPerWrite = 200
 export const rpcPatternCharsMax = 500
 /** Ours: instructions of one compiled pattern; the worst accepted pattern takes about 30 ms on a value of 1 KiB, and the time grows with the size. Past it: 400. */
 export const rpcProgramSizeMax = 1000
-/** Ours: instructions of all patterns in a policy, parents included; the worst take 80 ms on values of 1 KiB. Past it: 400. */
+/** Ours: instructions of all patterns in a policy, with those of the token's parents; the slowest patterns within this limit take 80 ms on values of 1 KiB. Past it: 400. */
 export const policyProgramSizeMax = 2000
 /** Ours: `\p{…}` classes in a policy; each class holds hundreds of ranges, and a pattern with more classes took over a megabyte. Past it: 400. */
 export const rpcUnicodeClassesMax = 8
-/** Ours: ranges of characters in the classes of a policy's patterns, or of one pattern of a JSON Schema; a range counts as often as the pattern repeats it. So many ranges take a millisecond to compile, and 500 kB. Past it: 400 for a policy; in a JSON Schema, postern treats the pattern as one that RE2 does not know. */
+/** Ours: ranges of characters in the classes of a policy's patterns, or of one pattern of a JSON Schema; a range counts as often as the pattern repeats it. It takes a millisecond and 500 kB of memory to compile 20,000 ranges. Past it: 400 for a policy; in a JSON Schema, postern treats the pattern as one that RE2 does not know. */
 export const patternRangesMax = 20_000
-/** Ours: characters in the ranges of all case-insensitive patterns of a policy, for each of which postern also finds the other case; a million took half a second. Past it: 400. */
+/** Ours: characters in the ranges of all case-insensitive patterns of a policy. For each of these characters, postern also finds the other case; for a million characters, this took half a second. Past it: 400. */
 export const rpcFoldedCharactersMax = 2000
-/** Ours: cost of one turn of matching, in characters of the text times instructions of the pattern; about three milliseconds. Past it: the next request has its turn first. */
+/** Ours: cost of the matching that postern does in one turn: the number of characters of the text, times the number of instructions of the pattern. This cost takes about three milliseconds. Past it: the next request has its turn first. */
 export const sliceCost = 75_000
-/** Ours: largest part of postern's time that one owner may use for bytes that other servers send to it and for its own large answers. Past it: the bytes wait in their sockets, and the requests wait for a place. */
+/** Ours: largest part of postern's time that one owner may use for the bytes that other servers send to this owner, and for large answers to this owner. Past it: postern reads these bytes from their sockets later, and the owner's requests wait. */
 export const ownerTimeShare = 0.2
 /** Ours: pieces of work of one token, or of one key used directly, that wait for a turn or a place; an owner may have twice as many. Past it: 429. */
 export const waitingJobsMax = 256
@@ -169,13 +169,13 @@ export const connectionBytesMax = 64 * kB
 export const serverBytesMax = MB
 /** Ours: characters in a URL: browsers and proxies support as many. Past it: a problem of the fixtures. */
 export const urlCharsMax = 2048
-/** Ours: connections in a namespace, twice as many as `make bench` loads. Change this with `--namespace-connections`. Past it: 403 for writes over HTTP; fixtures and imports are counted, not refused. */
+/** Ours: connections in a namespace, twice as many as `make bench` loads. Change this with `--namespace-connections`. Past it: 403 for writes over HTTP; postern counts what fixtures and imports load, but does not refuse it. */
 export const namespaceConnectionsDefault = 2_000_000
-/** Ours: bytes of a namespace's connections with their index and private parts, and of its servers with their listings. On disk these records take about twice as much. They take up to four times as much where growing records are written and deleted in turn, because the free pages in between wait for smaller records. Change the bound with `--namespace-bytes`. Past it: 403 for writes over HTTP; fixtures and imports are counted, not refused. */
+/** Ours: bytes of a namespace's connections with their index and private parts, and of its servers with their listings. On disk, these records take about twice as much. They take up to four times as much if somebody deletes records again and again, and each new record is larger than the last: the gap that a deleted record leaves is then too small for the new record. Change this limit with `--namespace-bytes`. Past it: 403 for writes over HTTP; postern counts what fixtures and imports load, but does not refuse it. */
 export const namespaceBytesDefault = 1024 * MB
-/** Ours: servers registered in a namespace; every list looks at all of them. Past it: 403 for writes over HTTP; fixtures and imports are counted, not refused. */
+/** Ours: servers registered in a namespace; every list looks at all of them. Past it: 403 for writes over HTTP; postern counts what fixtures and imports load, but does not refuse it. */
 export const namespaceServersMax = 1000
-/** Ours: servers of one owner, in all of its namespaces; each takes 1 to 10 kB of memory, for the filters and the words of lists. Past it: 403 for another server over HTTP; fixtures and imports are counted, not refused. */
+/** Ours: servers of one owner, in all of the owner's namespaces; each takes 1 to 10 kB of memory, for the filters and the words of lists. Past it: 403 for another server over HTTP; postern counts what fixtures and imports load, but does not refuse it. */
 export const ownerServersMax = 5000
 
 /** Ours: keys of small records that a read may ask for if it shares an SQL statement with other reads. Past it: the read gets its own statement. */
@@ -186,9 +186,9 @@ export const postgresEntriesPerStatement = 1000
 export const storeReadMs = 2000
 /** Contract 16.8: milliseconds until the outcome of a commit must be certain. Past it: 503, `outcome_unknown`. */
 export const storeOutcomeMs = 10_000
-/** Ours: database connections that commits must leave free for reads; long transactions have as many further connections. Reads of large records may use half of the remaining connections, and postern keeps one connection for small reads alone. Past it: commits wait, and reads of large records wait for a second; then 503. */
+/** Ours: database connections that commits must leave free for reads. If `--store-pool` is more than five, long transactions have as many further connections. Of the connections for other statements, reads of large records may use half, and postern keeps one for small reads alone. Past it: commits wait, and reads of large records wait for a second; then 503. */
 export const storePoolReserved = 2
-/** Contract 16.10: milliseconds that a primary counts as confirmed after the last commit that it acknowledged. Past it: 503. */
+/** Contract 16.10: milliseconds for which postern trusts a primary after it sent the last commit that this primary acknowledged. Past it: 503. */
 export const storeBeliefMs = 5000
 /** Ours: milliseconds that a command waits for the database. Past it: exit 1. */
 export const storeCommandMs = 5000
@@ -198,7 +198,7 @@ export const replicaGoneMs = 10_000
 export const storeLookAgainMs = 100
 /** Contract 16.1: the default of `--store-pool`. Past it: statements wait for a connection. */
 export const storePoolDefault = 10
-/** Contract 16.7: milliseconds that this machine's clock may differ from the database's at a start. Past it: the start is refused. */
+/** Contract 16.7: milliseconds by which this machine's clock may differ from the clock of the database when postern starts. Past it: postern does not start. */
 export const clockOffsetMaxMs = 20_000
 /** Ours: entries that a scan of a store reads at once. Past it: postern reads the rest in further reads. */
 export const scannedPerRead = 1000
@@ -214,36 +214,36 @@ export const eventLoopSliceMs = 2
 
 // Requests
 
-/** Ours: bytes of the JSON body of most operations: that of `POST /tokens` holds a policy, which must fit a token of 6,144 characters. Past it: 400, and the connection is closed. */
+/** Ours: bytes of the JSON body of most operations. This is enough for `POST /tokens`, whose body holds a policy that must fit a token of 6,144 characters. Past it: 400, and the connection is closed. */
 export const requestBodyBytesMax = 64 * kB
 /** Ours: bytes of the body of a revocation, enough for a token of 6,144 characters; postern handles a revocation without waiting. Past it: 400, and the connection is closed. */
 export const revocationBytesMax = 8 * kB
 /** Ours: nesting of a JSON body; deeper JSON is an attack on the parsers that read it later. Past it: 400. */
 export const jsonDepthMax = 32
-/** Ours: tokens a second that one API key, or all keys of one organization together, may mint; each signature takes 1.5 ms of a thread. At that rate, its lines in the audit log take up to 6 GB a day. Change this with `--mint-rate`. Past it: 429. */
+/** Ours: tokens a second that one API key, or all keys of one organization together, may mint; a thread needs 1.5 ms for each signature. At this rate, the lines about the mints take up to 6 GB a day in the audit log. Change this with `--mint-rate`. Past it: 429. */
 export const mintsPerSecondDefault = 50
-/** Ours: connections a second that one API key with its tokens, or all keys of one organization together, may write or delete; a sync of thousands of connections has to pause in between. Change this with `--write-rate`. Past it: 429. */
+/** Ours: connections a second that one API key with its tokens, or all keys of one organization together, may write or delete; a program that writes thousands of connections has to pause now and then. Change this with `--write-rate`. Past it: 429. */
 export const writesPerSecondDefault = 100
 /** Ours: tokens waiting for their signature; one owner may have half of what the others leave. Past it: 503. */
 export const pendingSignaturesMax = 800
 /** Ours: invalid credentials a second from one address; an office where one token has expired stays below this rate. Change this with `--failure-rate`. Past it: 429. */
 export const failuresPerSecondDefault = 20
-/** Ours: burst of a rate limit, in seconds of its rate. Past it: 429. */
+/** Ours: how much of a rate somebody may use at once after a pause, in seconds of this rate: at a rate of 50 a second, 1,000 at once. Past it: 429. */
 export const burstSeconds = 20
-/** Ours: a client connection without traffic. Past it: the runtime closes it, within seven seconds. */
+/** Ours: how long a client's connection may have no traffic. Past it: the runtime closes the connection, within seven seconds. */
 export const idleTimeoutSeconds = 30
-/** Ours: how long a shutdown waits for requests in progress; containers wait 10 s. Past it: they are aborted. */
+/** Ours: how long a shutdown waits for requests in progress; containers wait 10 s. Past it: postern aborts these requests. */
 export const shutdownTimeoutMs = 5000
-/** Ours: how long a shutdown then waits for the lines of the calls that it aborted. Past it: those that are missing are lost. */
+/** Ours: how long a shutdown then waits for the lines of the calls that it aborted. Past it: lines that postern has not written yet are lost. */
 export const shutdownRecordMs = 2000
 
 // The gateway
 
-/** Contract 7.4: time until the head of an MCP server's response, and until the answer of a call at `.tools` in a stream. `--upstream-timeout`. Past it: 504. */
+/** Contract 7.4: how long postern waits for the head of an MCP server's response. If the server answers a call at `.tools` with a stream, postern waits as long for the answer in this stream. Change this with `--upstream-timeout`. Past it: 504. */
 export const upstreamTimeoutDefaultSeconds = 60
 /** Ours: one JSON-RPC request, large enough for a document in its arguments. Past it: 413. */
 export const rpcBodyBytesMax = MB
-/** Ours: how long an authorization stays good, which is enough for a body that arrives promptly. Past it: postern authorizes the request again before the next step. */
+/** Ours: how long postern relies on one check of a caller's rights, which is enough for a body that arrives promptly. Past it: postern checks the rights again before the next step. */
 export const authorizationFreshMs = 50
 /** Ours: nesting of a JSON-RPC request: a few levels, plus those of its arguments. Past it: 400, -32700. */
 export const rpcDepthMax = 64
@@ -251,15 +251,15 @@ export const rpcDepthMax = 64
 export const rpcKeysMax = 20_000
 /** Ours: characters of the id of a JSON-RPC request, which answers, errors and notifications repeat. Past it: 400. */
 export const rpcIdCharsMax = 512
-/** Ours: characters of the id of a client's reply. At the endpoint of a namespace, this id contains, sealed, the id of the server's request and the server that sent the request. Past it: 400. */
+/** Ours: characters of the id of a client's reply. At the endpoint of a namespace, this id is a sealed text that contains the id of the server's request, and names the server that sent the request. Past it: 400. */
 export const replyIdCharsMax = 4096
 /** Ours: values in the objects and arrays of one body. Past it: 400. */
 export const rpcValuesMax = 150_000
 /** Ours: the head of an MCP server's response. Past it: 502. */
 export const upstreamHeadBytesMax = 32 * kB
-/** Ours: bytes of a response that is not a stream: postern holds it in memory. For a stream: bytes that have arrived and that its client has not read yet. Past it: 502, or the stream ends. */
+/** Ours: bytes of a response that is not a stream, because postern holds such a response in memory. For a stream, only the bytes count that have arrived and that the client has not read yet. Past it: 502, or the stream ends. */
 export const upstreamResponseBytesMax = 16 * MB
-/** Ours: request bodies in use, and responses that are incomplete or not yet read by their client. One owner may have half of what the others leave, one token half of that. Past it: 429, or the stream ends. */
+/** Ours: request bodies in use, and responses that are incomplete or not yet read by their client. One owner may have half of what the other owners leave. One token may have half of its owner's part. Past it: 429, or the stream ends. */
 export const pendingBytesMax = 160 * MB
 /** Ours: a response that postern parses and does not merely pass on: narrowed lists, `.tools`. Past it: 502. */
 export const parsedResponseCharsMax = 4 * MB
@@ -275,17 +275,17 @@ export const streamEventBytesMax = parsedResponseCharsMax
 export const streamIdleTimeoutMs = 5 * 60_000
 /** Ours: lifetime of a stream. Past it: the stream ends. */
 export const streamLifetimeMs = 60 * 60_000
-/** Ours: interval at which an open stream's credential and connection are checked. Within it: a stream outlives its credential or its connection. */
+/** Ours: interval at which an open stream's credential and connection are checked. Within it: a stream may stay open after its credential or its connection has ended. */
 export const streamCheckIntervalMs = 500
-/** Ours: requests in progress through one connection, streams included. One owner may have half of what the others leave, one token half of that. Past it: 429. */
+/** Ours: requests in progress through one connection, streams included. One owner may have half of what the other owners leave. One token may have half of its owner's part. Past it: 429. */
 export const concurrentCallsMax = 8000
 /** Contract 16.13: characters of the session id of an MCP server, so that the sealed id fits 1,024 characters. Past it: 502. */
 export const upstreamSessionIdCharsMax = 512
-/** Ours: bytes of a response that postern writes in one piece; it writes a larger one in several, to know when the client has read it. Within it: the system's socket buffers hold a response up to this size. */
+/** Ours: bytes of a response that postern writes in one piece. postern writes a larger response in several pieces, so that it knows when the client has read the response. Within it: the system's socket buffers hold a response up to this size. */
 export const responseInOnePieceBytesMax = 256 * kB
 /** Ours: how long postern keeps an idle connection to an MCP server, unless the server's own keep-alive timeout minus a second is shorter. Past it: postern closes the connection. */
 export const socketIdleMs = 4000
-/** Ours: characters of all pages of a server's list of tools that `.tools` reads, together. Past it: 502. */
+/** Ours: characters of a server's list of tools that `.tools` reads, all pages together. Past it: 502. */
 export const toolsCharsMax = 16 * MB
 /** Ours: how long postern caches the addresses of a name; it connects to the address that it has checked. Past it: postern resolves the name again. */
 export const dnsCacheTtlMs = 5000
@@ -306,25 +306,31 @@ export const auditRefusalsPerSecond = 100
 export const auditNameCharsMax = 128
 /** Ours: free disk space; LMDB may not survive a full disk. Below it: writes, mints and calls of tools are 503; reads, revocations and, for a while, deletions continue. */
 export const freeBytesMin = 16 * MB
-/** Ours: free disk space that postern keeps for revocations: deletions and the lines of calls that end may not use it. An owner may delete thousands of connections, each with a line in the audit log, or have thousands of calls in progress. Below it: deletions of connections, servers and namespaces are 503, and calls that end have no line. */
+/** Ours: free disk space that postern keeps for revocations: deletions, and the lines of calls that end, may not use this space. An owner may delete thousands of connections, each with a line in the audit log, or have thousands of calls in progress. Below it: postern answers deletions of connections, servers and namespaces with 503, and writes no line for calls that end. */
 export const deletionBytesMin = 8 * MB
 /** Ours: free disk space that even revocations may not use; each revocation writes about ten kilobytes. Below it: all writes are 503. */
 export const reservedBytesMin = 4 * MB
-/** Storage contract: bytes of text before, and after, the joined records of a page. Past it: only a bug in postern. */
+/**
+ * Storage contract: bytes of text that postern puts before the joined records of a page, and as many after them. Past
+ * it: only a bug in postern can reach this limit.
+ */
 export const wrapBytesMax = 512
-/** Storage contract: bytes of a key; LMDB allows 1,978 with our page size. Past it: refused before the write. */
+/**
+ * Storage contract: bytes of a key; LMDB allows 1,978 bytes with the page size that postern uses. Past it: postern
+ * refuses the key before the write.
+ */
 export const storeKeyBytesMax = 1024
 
-// Caches. Past each of these bounds something is looked up again, and nothing else happens.
+// Caches. Past each of these limits, postern reads or builds the data again, and nothing else happens.
 
-/** Ours: tokens and API keys resolved to callers, cached until the directory changes. Past it: looked up again. */
+/** Ours: tokens and API keys whose callers postern remembers until the directory changes. Past it: postern looks the caller up again. */
 export const callersCachedMax = 10_000
 /** Ours: cached pages of lists. Past it: built again. */
 export const pageCacheBytesMax = 16 * MB
 
 // Mocks
 
-/** Ours: steps in which postern checks a value against somebody else's JSON Schema. One step is one schema that applies to a part of the value, one keyword of that schema, or one name, one item or 10 characters that the keyword looks at; a member of an object is four steps. All steps take 15 to 40 ms. Past it: the value is refused. */
+/** Ours: steps in which postern checks a value against somebody else's JSON Schema. Each of these counts as one step: a schema that applies to a part of the value, a keyword of this schema, and each name, item or 10 characters that the keyword looks at. A member of an object counts as four steps. 500,000 steps take 15 to 40 ms. Past it: the value is refused. */
 export const schemaStepsMax = 500_000
 
 // Reading

@@ -88,13 +88,13 @@ const settings = {
     ),
     isRegistryOpen: onOff(
       '--open-registry',
-      'show all but unlisted servers at /v0.1/servers without a credential, for editors that cannot send one',
+      'show all servers except unlisted ones at /v0.1/servers without a credential, for editors that cannot send one',
     ),
     areCallsRecorded: onOff('--no-call-record', 'do not record calls of tools in calls.jsonl of the data folder'),
     hasConsole: onOff('--no-console', 'turn off the console in the browser, with its sessions and streams of events'),
     hasSampleTraffic: onOff(
       '--sample-traffic',
-      'call mocks of the sample once a second, for somebody who looks around',
+      'call mocks of the sample once a second, so that there are calls to look at',
     ),
   }),
   // Of one key, address or namespace. Rates are per second; 0 is none.

@@ -66,7 +66,7 @@ export function addCallCommands(postern: Command, context: Context): void {
     .option('--connection <id>', 'only calls through this connection, or NAMESPACE/ID')
     .option('--tool <name>', 'only calls of this tool')
     .option('--user <id>', 'only calls by this user')
-    .option('--token <jti>', 'only calls with this token or grant, or with a token minted with it')
+    .option('--token <jti>', 'only calls with this token or grant, or with a token that was minted with this one')
     .addOption(new Option('--outcome <outcome>', 'only calls with this outcome').choices(callOutcomes))
     .option(
       '--args <json>',

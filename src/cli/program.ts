@@ -144,7 +144,8 @@ function addServeCommands(postern: Command, { terminal, exit }: Context): void {
       await (await import('./serve.ts')).serve(config, flags.data, terminal)
     })
 
-  const devWords = 'start a local server that keeps no data, with the sample or your own fixtures, reloaded on change'
+  const devWords =
+    'start a local server that keeps no data, with the sample or your own fixtures, and reload fixtures that change'
   withServeOptions(postern.command('dev').description(devWords), { isReplica: false })
     .addHelpText('after', devHelp)
     .action(async (flags: ServeFlags) => {
@@ -192,7 +193,7 @@ function addKeyCommands(postern: Command, context: Context): void {
     .option('--name <name>', 'what the key is for')
     .option('--operator', 'let the key access everything, and mint tokens for any organization')
     .addHelpText('after', '\nExample:\n  KEY=$(postern keys create --user ada --name laptop)')
-  const listWords = 'list all API keys, including revoked ones; over HTTP, your own unless you are an operator'
+  const listWords = 'list all API keys, including revoked ones; over HTTP, only operators see the keys of others'
   const list = onData(keys, 'list', listWords)
   const revoke = onData(keys, 'revoke', 'revoke an API key and every token minted with it')
   revoke.argument('<id>', 'the id of the key, as `keys list` shows it', keyId)
@@ -210,7 +211,7 @@ function addLoginLinkCommand(postern: Command, { terminal }: Context): void {
 
 function addGrantCommands(postern: Command, context: Context): void {
   const grants = group(postern, 'grants').description('list and revoke the access that users gave to MCP clients')
-  const listWords = 'list all grants that have not expired; over HTTP, your own unless you are an operator'
+  const listWords = 'list all grants that have not expired; over HTTP, only operators see the grants of others'
   const list = onData(grants, 'list', listWords)
   const revoke = onData(grants, 'revoke', 'revoke a grant and all its tokens')
   revoke.argument('<id>', 'the id of the grant, as `grants list` shows it')
@@ -233,7 +234,7 @@ function addExplainCommand(token: Command, context: Context): void {
   const words = 'say which constraint of a token allows or refuses the request that the flags describe'
   const explain = onData(token, 'explain', words)
     .argument('[token]', 'the token; - reads it from stdin, hidden from other users (default: the credential you use)')
-    .option('--policy <file>', 'explain this policy instead, as if you minted with it; - for stdin')
+    .option('--policy <file>', 'explain a token that you would mint with this policy, in place of a token; - for stdin')
     .option(
       '-n, --namespace <name>',
       'the namespace of the request (default: POSTERN_NAMESPACE, if another flag is given)',

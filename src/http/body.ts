@@ -91,7 +91,7 @@ export async function readBytes(request: Request, tooLarge: TooLarge): Promise<U
   return bytes
 }
 
-/** Ours: milliseconds in which the end of a chunked body must arrive if the operation takes no body; a client sends this end with the head, or a moment later. Past it: 400, and postern closes the connection. For a `GET` in chunks it does so at once. */
+/** Ours: milliseconds in which the end of a chunked body must arrive if the operation takes no body; a client sends this end with the head, or a moment later. Past it: 400, and postern closes the connection. For a `GET` with a chunked body, postern closes the connection at once. */
 const unreadChunksMs = 50
 
 /**

@@ -6,9 +6,9 @@
 
 import ipaddr from 'ipaddr.js'
 
-/** Ours: entries of `X-Forwarded-For` or `Forwarded` that are read, from the right. Past it: the proxy's own address counts. */
+/** Ours: entries of `X-Forwarded-For` or `Forwarded` that postern reads, from the right. Past it: if all of these entries name trusted proxies, the address of the proxy that sent the request counts as the client's. */
 const forwardedHopsMax = 20
-/** Ours: characters of such an entry. Past it: as for one that cannot be read. */
+/** Ours: characters of an entry of `X-Forwarded-For` or `Forwarded`. Past it: postern treats the entry as one that it cannot read. */
 const forwardedHopCharsMax = 200
 
 export interface Network {

@@ -17,7 +17,7 @@ import { endUnreadChunks } from './respond.ts'
 
 /** Ours: characters of the path of a request; no operation has a longer one. Past it: 404. */
 export const pathCharsMax = 2048
-/** Ours: characters of a request's URL, as many as the head of a request may have. A URL can have more only if it contains characters that must be encoded: the runtime writes each of these with up to nine. Past it: 400. */
+/** Ours: characters of a request's URL, as many as the head of a request may have. A URL can be longer only if it has characters that a client must percent-encode and did not: the runtime writes each such character with up to nine. Past it: 400. */
 export const requestUrlCharsMax = 16 * 1024
 
 /** Headers that take no time to speak of. Past it: they are counted. */
@@ -28,7 +28,7 @@ const msPerSquare = 4e-6
 const msPerCharacter = 2.5e-6
 /** The same where the runtime has written raw characters with up to nine. */
 const rawMsPerCharacter = 1e-5
-/** Ours: milliseconds of a pass of the event loop in which postern reads costly heads of one network. Past it: its further requests in that pass get 429. */
+/** Ours: milliseconds that postern spends, in one pass of the event loop, on costly request heads from one network. Past it: further requests from this network in the same pass get 429. */
 export const headMsPerPassMax = 5
 
 /** `answer`, within the bounds of a pass of the event loop, for requests whose heads take no time to speak of. */

@@ -15,7 +15,7 @@ import { refuseManyParameters } from './query.ts'
 import { endUnreadChunks } from './respond.ts'
 import { operationOf } from './route.ts'
 
-/** Ours: announced bytes of a body that postern did not read because it refused the request; the runtime would receive them all the same. Past it: postern closes the connection after a 404, 413 or 429. It also closes the connection after it refused a request without reading its chunks. */
+/** Ours: announced bytes of a body that postern does not read because it refused the request; the runtime would still receive these bytes. Past it: after a 404, 413 or 429, postern closes the connection. It also closes the connection if it refused a request without reading its chunks. */
 const unreadBodyBytesMax = 64 * 1024
 
 /** While the store cannot be written, every request would log it. Within it: it is logged once. */

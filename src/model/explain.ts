@@ -124,7 +124,7 @@ export const LintAnswer = closedObject({
 })
 export type LintAnswer = Static<typeof LintAnswer>
 
-/** Contract 21.4: connections on a page. Past it: 400. */
+/** Contract 21.4: connections on a page of the answer that says what a policy covers. Past it: 400. */
 const coveredConnectionsMax = 100
 export const coveredConnectionsDefault = 25
 
@@ -189,7 +189,7 @@ export const Diff = closedObject({
 })
 export type Diff = Static<typeof Diff>
 
-/** Contract 21.6: days of the record that a policy is made from. Past it: 400. */
+/** Contract 21.6: days of the record of calls from which postern makes a policy. Past it: 400. */
 export const suggestedDaysMax = 30
 export const suggestedDaysDefault = 7
 

@@ -3,7 +3,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { closedObject } from '../schema/shapes.ts'
 
-/** Ours: characters of the name of a link. Past it: 400. */
+/** Ours: characters of the name of a registry link. Past it: 400. */
 const linkNameCharsMax = 100
 
 export const RegistryLinkWrite = closedObject({

@@ -9,7 +9,7 @@ import { matcherOf, Slug } from './names.ts'
 const viewPolicyMax = 16
 /** Contract 20.10: names that the list of a view with a search always has. Past it: 400. */
 const alwaysMax = 5
-/** Ours: characters of such a name. Past it: 400. */
+/** Ours: characters of a name that the list of a view with a search always has. Past it: 400. */
 const alwaysCharsMax = 200
 /** Contract 20.10: characters of the instructions of a view or a namespace. Past it: 400. */
 const ownInstructionsCharsMax = 1000

@@ -13,7 +13,7 @@ import { join, joinCost, joiningSets } from './metadata.ts'
 
 export type Found = Pick<Finding, 'code' | 'place' | 'other' | 'words' | 'examples'>
 
-/** Ours: cost of all searches among a policy's patterns, half a second's work. Past it: the rest is not decided. */
+/** Ours: cost of all searches for texts that the patterns of one policy match; together, these searches take up to half a second. Past it: postern leaves the rest undecided. */
 const searchesCostMax = 12_000_000
 /** Cost of comparing two sets of metadata, in the unit of `sliceCost`. */
 const compareCost = 10

@@ -25,7 +25,7 @@ export function filterAllows(facts: MetadataFacts, key: string, value: string): 
   return metadata !== null && Object.hasOwn(metadata, key) && filterText(metadata[key]) === value
 }
 
-/** Ours: sets of metadata of several constraints together. Past it: they are not known. */
+/** Ours: sets of metadata that postern makes when it combines several constraints. Past it: postern treats the sets as unknown. */
 const joinedSetsMax = 1000
 /** Cost of joining two sets, in the unit of `sliceCost`. */
 export const joinCost = 10

@@ -4,7 +4,7 @@ import { costToAsk, matches } from '../schema/patterns.ts'
 
 /** Ours: parts of a path of `rpcReqMatch`; JSON-RPC bodies nest a few levels, so a longer path matches nothing real. Past it: 400. */
 const rpcPathPartsMax = 16
-/** Ours: characters of the keys of an object that are normalized, since each may become eighteen others. Past it: no value of the object matches. */
+/** Ours: characters of the keys of an object that postern normalizes; normalizing can turn one character into eighteen. Past it: no value of the object matches. */
 const foldedCharsMax = 16 * 1024
 /** Ours: characters of a value that a pattern is matched against, so that the worst pattern stays within 30 ms. Past it: the value does not match. */
 const rpcValueCharsMax = 1024

@@ -4,7 +4,7 @@
  * parsing takes the square of their number: 18,000 names, 200 kB, held everything for 1.5 s.
  */
 
-/** Ours: different texts of a JSON document that may fall into the same one of 4,096 hash places, beyond eight times the average of all places; an attacker who makes names with one hash puts thousands into one place. Past it: the document counts as invalid JSON. */
+/** Ours: different texts of a JSON document that may have one place of a hash table with 4,096 places; eight times the average number of texts in a place is allowed in addition. An attacker who makes names with one hash puts thousands into one place. Past it: the document counts as invalid JSON. */
 export const textsPerHashMax = 8
 
 /** As the runtime computes it: of bytes where each character has one, else of both bytes of each. */

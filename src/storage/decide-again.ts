@@ -5,9 +5,9 @@
 
 import { StoreError } from './store.ts'
 
-/** Ours: times that postern decides one write because other writes change the directory, or the same record, in between. Past it: 503. */
+/** Ours: how often postern decides again on one write, because other writes change the directory, or the same record, in between. Past it: 503. */
 export const writeAttemptsMax = 20
-/** Ours: times that postern decides one change of the directory that takes access away, because other replicas change the directory in between; about one attempt in six comes before theirs. Past it: 503. */
+/** Ours: how often postern decides again on one change that takes access away, because other replicas change the directory in between; about one attempt in six is written before another replica changes the directory. Past it: 503. */
 export const removalAttemptsMax = 100
 
 /**

@@ -20,7 +20,7 @@ import { parsingText, readJson } from '../schema/json.ts'
 import { type Initialization, IntrospectionError, initializeServer, readServerInfo, shortened } from './probe.ts'
 import type { Upstream } from './upstream.ts'
 
-/** Contract 9.7: milliseconds to learn what a server has. Past it: a warning, or 502. */
+/** Contract 9.7: milliseconds in which postern must learn which tools, resources and prompts a server has. Past it: a warning, or 502. */
 const introspectionTimeoutMs = 5000
 /** Contract 9.7: bytes of all responses of a server that is asked what it has. Past it: a warning, or 502. */
 export const introspectionBytesMax = 1024 * 1024

@@ -95,7 +95,7 @@ async function eventLoop(report: Report): Promise<void> {
     await put([whole({ ...made[0], qualifiedName: 'ns0/large', tools })])
     large.push(await longestHold(() => catalogue.refresh()))
   }
-  held('a server of 5,000 tools that changed', median(large))
+  held('indexing a server again whose 5,000 tools have changed', median(large))
 }
 
 async function servers(report: Report, rounds: number): Promise<void> {
@@ -125,7 +125,7 @@ async function servers(report: Report, rounds: number): Promise<void> {
   bare.stop()
   const ratio = median(ratios)
   report(
-    'A page of 100 of 10,000 servers, to bare Bun.serve',
+    'A page of 100 of 10,000 servers, compared with a bare Bun.serve',
     `${ratio.toFixed(2)} × (${micro(median(cpus))})`,
     '3 ×',
     ratio <= 3,
@@ -181,5 +181,10 @@ async function callRecord(report: Report, rounds: number): Promise<void> {
     costs.push(withRecord - without)
   }
   const cost = median(costs)
-  report('Cost of the record for a mocked call', `${micro(cost)} (${micro(median(cpus))} with it)`, '4 µs', cost < 4)
+  report(
+    'Processor time that a mocked call costs more because postern records it',
+    `${micro(cost)} (${micro(median(cpus))} with it)`,
+    '4 µs',
+    cost < 4,
+  )
 }

@@ -141,13 +141,18 @@ export async function endpoint(report: Report, rounds: number): Promise<void> {
   const of = (name: string, figure: 'cpu' | 'p99') => median((results.get(name) ?? []).map((one) => one[figure]))
   const times = of('list', 'cpu') / of('bare', 'cpu')
   report(
-    `tools/list of ${connections} connections with ${tools} tools, kept, to a bare server`,
+    `tools/list of ${connections} connections with ${tools} tools each, from kept lists, compared with a bare server`,
     `${times.toFixed(1)} × (${micro(of('list', 'cpu'))}, ${bytes.length >> 10} kB)`,
     '3 ×',
     times <= 3,
   )
   const more = of('joined', 'cpu') - of('single', 'cpu')
-  report('A call through one endpoint, beyond one through a connection', micro(more), '15 µs', more <= 15)
+  report(
+    'Processor time that a call costs more through the endpoint of a namespace than through the endpoint of a connection',
+    micro(more),
+    '15 µs',
+    more <= 15,
+  )
   const search = of('search', 'p99')
   report(`A search over ${connections * tools} tools, p99`, `${search.toFixed(1)} ms`, '5 ms', search < 5)
   upstream.stop()

@@ -115,7 +115,7 @@ export async function gateway(report: Report, rounds: number): Promise<void> {
   const calls = perSecond('hop, upstream apart')
   const times = calls / perSecond('mcp-proxy')
   report(
-    'Calls a second through a hop, to mcp-proxy',
+    'Calls a second through postern, compared with mcp-proxy',
     `${times.toFixed(1)} × (${Math.round(calls).toLocaleString('en')} to ${Math.round(perSecond('mcp-proxy')).toLocaleString('en')})`,
     '4 ×',
     times >= 4,
@@ -145,7 +145,7 @@ async function heldStreams(report: Report, upstreamPort: number): Promise<void> 
     each < 40,
   )
   const others = await serve(ours.pid, { ...load, seconds: roundSeconds })
-  report('Other requests meanwhile, p99', `${others.p99.toFixed(1)} ms`, '20 ms', others.p99 < 20)
+  report('Other requests while these streams are open, p99', `${others.p99.toFixed(1)} ms`, '20 ms', others.p99 < 20)
   for (const socket of held) socket.end()
 }
 

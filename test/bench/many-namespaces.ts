@@ -32,11 +32,11 @@ export async function manyNamespaces(report: Report, rounds: number): Promise<vo
     return paths
   }
   const subjects: [what: string, paths: (at: { readonly url: string }) => Promise<string[]>][] = [
-    ['a page', async () => ['/connect/bench']],
-    ['a walk', pages],
-    ['a filter', async () => ['/connect/bench?metadata.userId=user-4711']],
-    ['details', async () => ['/servers/bench%2Freports']],
-    ['/me', async () => ['/me']],
+    ['A page', async () => ['/connect/bench']],
+    ['All pages in order', pages],
+    ['A list with a filter', async () => ['/connect/bench?metadata.userId=user-4711']],
+    ['Server details', async () => ['/servers/bench%2Freports']],
+    ['`/me`', async () => ['/me']],
   ]
   for (const [what, pathsOf] of subjects) {
     const requests = new Map<string, string[]>()
@@ -57,7 +57,7 @@ export async function manyNamespaces(report: Report, rounds: number): Promise<vo
     }
     const ratio = median(ratios)
     report(
-      `${namespaces.toLocaleString('en')} more namespaces: ${what}`,
+      `${what} with ${namespaces.toLocaleString('en')} more namespaces in the store, compared with the store without them`,
       `${ratio.toFixed(2)} ×`,
       '1.1 ×',
       ratio <= 1.1,

@@ -88,9 +88,9 @@ async function unchangedPage(
     ratios.push(there.cpu / here.cpu)
   }
   const [ratio, perRequest] = [median(ratios), median(reads)]
-  const what = `An unchanged page (304) at ${clients} clients: replica / LMDB, processor time`
+  const what = `Processor time for an unchanged page (304) with ${clients} clients: a replica on PostgreSQL, compared with a server on LMDB`
   report(what, `${ratio.toFixed(2)} × (${micro(median(cpus))})`, '2 ×', ratio <= 2)
-  report('… transactions of the database a request', perRequest.toFixed(3), '0.1', perRequest <= 0.1)
+  report('Database transactions for each of these requests', perRequest.toFixed(3), '0.1', perRequest <= 0.1)
 }
 
 /** All that were committed. The database counts with a delay of a second. */
@@ -109,9 +109,14 @@ async function reading(report: Report, rounds: number, store: PostgresStore, bar
   const page = 'SELECT key, value FROM postern_records WHERE key >= $1 AND key < $2 ORDER BY key LIMIT 101'
   const bounds = [Buffer.from(gte), Buffer.from(lt)]
   const pairs = [
-    ['Two keys / `SELECT 1`', 2, () => store.getMany(keys), () => bare.unsafe('SELECT 1')],
     [
-      'A page of 100 with its version / the bare query',
+      'Reading two keys at once from PostgreSQL, compared with `SELECT 1`',
+      2,
+      () => store.getMany(keys),
+      () => bare.unsafe('SELECT 1'),
+    ],
+    [
+      'A page of 100 with its version from PostgreSQL, compared with the bare query',
       1.3,
       () => store.concatValues({ gte, lt, limit: 100 }, beside),
       () => bare.unsafe(page, bounds),
@@ -177,6 +182,6 @@ SELECT kind FROM postern_commit(decode(md5(random()::text || :k), 'hex'), ${sche
   const yardstick = Number(/^tps = ([\d.]+)/m.exec(text)?.[1])
   const rate = commits / commitSeconds
   const share = rate / yardstick
-  const what = `Commits of 1 kB a second, ${commitsInFlight} at once, to those of \`pgbench\` that calls the same SQL function`
+  const what = `Commits a second, of 1 kB each and ${commitsInFlight} at once, compared with \`pgbench\`, which calls the same SQL function`
   report(what, `${share.toFixed(2)} × (${Math.round(rate).toLocaleString('en')} a second)`, '0.6 ×', share >= 0.6)
 }

@@ -22,7 +22,7 @@ const mcp = { ...ada, accept: 'application/json, text/event-stream' }
 
 export const anyReplica: Trial = {
   name: 'any-replica',
-  promise: 'Tokens and sessions that one replica gave are good at every other, after a restart too',
+  promise: 'Every replica accepts the tokens and sessions of every other replica, also after a restart',
   times: { full: 10_000, short: 12 },
 
   async run(times, seed) {

@@ -45,7 +45,7 @@ export const attenuation: Trial = {
       }
       parent = child
     }
-    const figure = `${times} of (parent, child, request): the child allowed ${allowed}, refused ${refused}`
+    const figure = `${times} combinations of parent, child and request: the child allowed ${allowed} requests, and refused ${refused}`
     return { figure, broken, seen: { allowed: [allowed, 1], refused: [refused, 1] } }
   },
 }

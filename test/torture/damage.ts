@@ -12,7 +12,8 @@ import { collector, type Trial } from './trial.ts'
 
 export const damage: Trial = {
   name: 'damage',
-  promise: 'A damaged file gives what was written or an error, never something else without a word',
+  promise:
+    'From a damaged file of the store, postern reads the data that was written or reports an error, and never reads other data',
   times: { full: 1000, short: 12 },
 
   async run(times, seed) {
@@ -58,7 +59,7 @@ export const damage: Trial = {
       } else if (errors > 0) seen.errors += 1
       else seen.harmless += 1
     }
-    const figure = `${times} times: ${seen.refused} not opened or given up, ${seen.errors} read with errors, ${seen.gone} with values gone that verify told, ${seen.harmless} in unused bytes`
+    const figure = `${times} damaged files: ${seen.refused} could not be opened or read to the end, ${seen.errors} were read with errors, ${seen.gone} lacked values and \`store verify\` reported it, and ${seen.harmless} were damaged only in unused bytes`
     const noticed = seen.refused + seen.errors + seen.gone
     return { figure, broken, seen: { 'files that were not read whole': [noticed, 1] } }
   },

@@ -22,7 +22,8 @@ interface MadeNamespace {
 
 export const directoryKill: Trial = {
   name: 'directory-kill',
-  promise: 'Nothing written to the directory is lost or half there, when the server is killed (kill -9)',
+  promise:
+    'When the server is killed (kill -9), no acknowledged write to the directory is lost, and no write is stored in part',
   times: { full: 200, short: 3 },
 
   async run(times, seed) {

@@ -32,7 +32,7 @@ const writesWithoutLocks = 400
 
 export const failover: Trial = {
   name: 'failover',
-  promise: 'Replicas on PostgreSQL lose nothing acknowledged, and answer nothing wrong, when its primary is killed',
+  promise: 'When the primary of PostgreSQL is killed, replicas lose no acknowledged write, and give no wrong answer',
   times: { full: 20, short: 1 },
 
   async run(times, seed) {
@@ -59,8 +59,8 @@ export const failover: Trial = {
     const behindText =
       behind === undefined
         ? ''
-        : `; behind nginx ${behind.writes} acknowledged, ${behind.lost} lost, ${behind.refused} refused`
-    const figure = `${times} failovers, ${writes} writes acknowledged: ${held.lost} lost, ${held.broken.length} wrong; ${refused} refused; writes ${promotedMs} ms after promotion at most, reads within ${readMs} ms${behindText}${losing === undefined ? '' : `; with asynchronous standbys ${losing.lost} lost`}`
+        : `; with nginx in front: ${behind.writes} writes acknowledged, ${behind.lost} lost, ${behind.refused} refused`
+    const figure = `${times} failovers, ${writes} writes acknowledged: ${held.lost} lost, ${held.broken.length} wrong; ${refused} refused; after a promotion, a write was acknowledged within ${promotedMs} ms; each read was answered within ${readMs} ms${behindText}${losing === undefined ? '' : `; in the control, with asynchronous standbys: ${losing.lost} lost`}`
     return { figure, broken, seen: { 'acknowledged writes': [writes, times * writesFirst] } }
   },
 }

@@ -19,7 +19,7 @@ const sockets = 16
 export const fuzz: Trial = {
   name: 'fuzz',
   promise:
-    'No request is answered 5xx (but 505, for an HTTP version that does not exist) or left hanging, and memory returns to where it was',
+    'No request hangs or gets 5xx (except 505 for an HTTP version that does not exist), and memory returns to its former size',
   times: { full: 500_000, short: 6000 },
   // A write may wait for seconds while another trial has the disk flushed.
   isTimed: true,

@@ -149,7 +149,7 @@ export const heavy: Trial = {
       expect(memory <= memoryMaxMegabytes, () => `${about}: ${memory} MB of anonymous memory`)
     }
     const counts = [...seen].map(([status, count]) => `${status}: ${count}`).join(', ')
-    const figure = `${times} rounds (${counts}), ${worst.toFixed(0)} ms at the most, ${memory.toFixed(0)} MB`
+    const figure = `${times} rounds (${counts}), others waited ${worst.toFixed(0)} ms at most, and memory reached ${memory.toFixed(0)} MB`
     const answered = [...seen.values()].reduce((sum, count) => sum + count, 0)
     return { figure, broken, seen: { answers: [answered, times], 'status 200': [seen.get(200) ?? 0, 1] } }
   },

@@ -17,7 +17,7 @@ const reapedAfterSeconds = 30 + 8
 
 export const heldConnections: Trial = {
   name: 'held-connections',
-  promise: 'Half-open and idle connections hold nobody up, and are closed',
+  promise: 'Network connections that are idle, or have only half a request, delay nobody, and postern closes them',
   times: { full: 7000, short: 1400 },
   isTimed: true,
 
@@ -93,7 +93,7 @@ export const heldConnections: Trial = {
     const p99 = latencies[Math.floor(latencies.length * 0.99)] ?? 0
     expect(p99 <= p99MaxMs, () => `p99 of other requests: ${p99.toFixed(1)} ms`)
     expect(memory <= memoryMaxMB, () => `memory: +${memory.toFixed(0)} MB`)
-    const figure = `${most} held for ${seconds} s (${opened} opened), others' p99 ${p99.toFixed(1)} ms, memory +${memory.toFixed(0)} MB, the last closed ${Math.max(0, reaped).toFixed(0)} s after`
+    const figure = `${most} connections held for ${seconds} s (${opened} opened in all); other requests: p99 ${p99.toFixed(1)} ms; memory: +${memory.toFixed(0)} MB; postern closed the last connection ${Math.max(0, reaped).toFixed(0)} s after the ${seconds} s`
     return {
       figure,
       broken,

@@ -8,7 +8,7 @@ import { collector, type Trial } from './trial.ts'
 export const hostileSignIns: Trial = {
   name: 'hostile-sign-ins',
   promise:
-    'No form, redirect URI, registration, callback or metadata moves a token to a wrong place, or is answered 500',
+    'No form, redirect URI, registration, callback or metadata makes postern send a token to a wrong place, or answer 500',
   times: { full: 20_000, short: 300 },
 
   async run(times, seed) {
@@ -16,7 +16,7 @@ export const hostileSignIns: Trial = {
     const half = Math.ceil(times / 2)
     await hostileRequests(half, random(seed), expect)
     const { connected, refused } = await hostileServers(half, random(seed + 1), expect)
-    const figure = `${half} requests of strangers; ${half} servers that lie: ${connected} sign-ins ended well, ${refused} did not`
+    const figure = `${half} requests of strangers; sign-ins to ${half} servers that lie: ${connected} sign-ins succeeded, and postern refused ${refused}`
     return { figure, broken, seen: { 'sign-ins that ended well': [connected, 1], refused: [refused, 1] } }
   },
 }

@@ -9,7 +9,7 @@ import { collector, type Trial } from './trial.ts'
 export const oneAnswer: Trial = {
   name: 'one-answer',
   promise:
-    'Names that nobody has and names that the caller may not see get one answer of their operation, byte for byte',
+    'An operation answers with the same bytes for a name that nobody has and for a name that the caller may not see',
   times: { full: 10_000, short: 2000 },
 
   async run(times, seed) {
@@ -40,7 +40,7 @@ export const oneAnswer: Trial = {
       answers.set(`${root} ${response.status} ${JSON.stringify([...response.headers])} ${await response.text()}`, path)
     }
     expect(answers.size <= 2, () => JSON.stringify([...answers]))
-    const figure = `${times} names, ${answers.size} answers for two operations`
+    const figure = `${times} names in two operations: ${answers.size} different answers, one for each operation`
     return { figure, broken, seen: { answers: [answers.size, 2] } }
   },
 }

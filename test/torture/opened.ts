@@ -44,7 +44,7 @@ export const opened: Trial = {
       isSafe = bare !== undefined && bare.lost + bare.steppedBack === 0
       if (isSafe && round === controlRounds - 1) broken.push('the control lost nothing')
     }
-    return { figure: `${figure}; the control lost some within ${round * times} openings`, broken, seen }
+    return { figure: `${figure}; the control lost a write within ${round * times} openings`, broken, seen }
   },
 }
 

@@ -25,7 +25,7 @@ const queriesAWorld = 10
 
 export const oracle: Trial = {
   name: 'oracle',
-  promise: 'A list is what its token and query say, each row once, while others write',
+  promise: 'A list has exactly the rows that the token and the query allow, and each row once, even while others write',
   times: { full: 5000, short: 150 },
 
   async run(times, seed) {

@@ -16,7 +16,7 @@ const headers = { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'ap
 export const pinKill: Trial = {
   name: 'pin-kill',
   promise:
-    'No definition that was accepted is forgotten, and none is that was not, when the server is killed (kill -9)',
+    'When the server is killed (kill -9), postern forgets no definition that was accepted, and counts none as accepted that was not',
   times: { full: 100, short: 3 },
 
   async run(times, seed) {
@@ -107,7 +107,7 @@ export const pinKill: Trial = {
       }
     }
     upstream.stop(true)
-    const figure = `${times} kills, ${counts.accepted} versions accepted, ${counts.hidden} hidden before: ${broken.length === 0 ? 'none lost' : `${broken.length} wrong`}`
+    const figure = `${times} kills, ${counts.hidden} new versions hidden until they were accepted, ${counts.accepted} of them acknowledged as accepted: ${broken.length === 0 ? 'none lost' : `${broken.length} wrong`}`
     return { figure, broken, seen: { ...turns.seen(times), 'restarts looked at': [counts.lookedAt, times] } }
   },
 }

@@ -58,7 +58,7 @@ export const powerCuts: Trial = {
       }
     }
     expect(lost > 0, () => 'the control lost nothing: a loss would not be seen')
-    const figure = `${cuts} cuts, ${dropped} unsynced sectors gone, ${acknowledged} acknowledged commits looked for: ${broken.length} lost; the control lost in ${lost} of ${controls}`
+    const figure = `${cuts} cuts, ${dropped} unsynced sectors dropped, ${acknowledged} acknowledged commits checked: ${broken.length} lost; the control lost commits in ${lost} of ${controls} cuts`
     return { figure, broken, seen: { 'acknowledged commits': [acknowledged, cuts], 'sectors gone': [dropped, 1] } }
   },
 }

@@ -80,7 +80,7 @@ export const reopened: Trial = {
         about(`a file of ${pages} pages ${isCut ? 'cut' : 'overwritten'} gave ${after.code} ${after.said}`),
       )
     }
-    const figure = `${round} openings after loads and deletions, ${seen.killed} of them killed: ${seen.short} files shorter than their last page, none called damaged; of ${seen.cut} cut and ${seen.overwritten} overwritten ones ${seen.told} told, the rest whole`
+    const figure = `${round} openings after loads and deletions, ${seen.killed} of them killed: ${seen.short} intact files ended before the last page that their head names, and none was reported as damaged; of ${seen.cut} files that the trial cut off and ${seen.overwritten} that it overwrote, ${seen.told} were reported as damaged, and the others still had all their data`
     return { figure, broken, seen: atLeast() }
   },
 }

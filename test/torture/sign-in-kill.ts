@@ -47,7 +47,7 @@ interface Client {
 export const signInKill: Trial = {
   name: 'sign-in-kill',
   promise:
-    'kill -9 during a sign-in: no token is lost, no code works twice, and no connection says it is connected without a token',
+    'When postern is killed (kill -9) during a sign-in, no token is lost, no code works twice, and postern shows no connection without a token as connected',
   times: { full: 200, short: 2 },
 
   async run(times, seed) {
@@ -151,7 +151,7 @@ export const signInKill: Trial = {
     }
     broken.push(...servers.broken.slice(0, 10))
     const { signIns, refreshes, calls } = servers.counted
-    const figure = `${times} kills, ${signIns} sign-ins to a server, ${refreshes} refreshes, ${calls} calls; ${looked} states and tokens looked at afterwards`
+    const figure = `${times} kills, ${signIns} sign-ins to a server, ${refreshes} refreshes, ${calls} calls; after the kills, the trial checked ${looked} states and tokens`
     const seen = turns.seen(times)
     const [, least = 0] = seen['clients that signed in'] ?? []
     return { figure, broken, seen: { ...seen, 'states and tokens looked at afterwards': [looked, least] } }

@@ -34,7 +34,7 @@ const monthMs = 31 * 24 * 3600 * 1000
 
 export const signInRecords: Trial = {
   name: 'sign-in-records',
-  promise: 'Codes and grants that came and went leave neither the store nor memory larger',
+  promise: 'Once codes and grants have ended, they take no space in the store, and no memory',
   times: { full: 100_000, short: 500 },
 
   async run(times) {

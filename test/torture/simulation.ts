@@ -31,7 +31,8 @@ interface Minted {
 
 export const simulation: Trial = {
   name: 'simulation',
-  promise: 'A token counts when it should and only then, whatever happens to clock, keys, store and process',
+  promise:
+    'postern accepts a token exactly when it should, whatever happens to the clock, the keys, the store and the process',
   times: { full: 300, short: 2 },
 
   async run(times, seed) {
@@ -161,7 +162,7 @@ export const simulation: Trial = {
         }
       }
     }
-    const figure = `${times} lives of ${steps} steps: ${seen.accepted} accepted, ${seen.refused} refused, ${seen.rotations} rotations, ${seen.restarts} restarts, ${seen.failedWrites} writes failed`
+    const figure = `${times} simulations of ${steps} steps: tokens accepted ${seen.accepted} times and refused ${seen.refused} times, ${seen.rotations} rotations, ${seen.restarts} restarts, ${seen.failedWrites} writes failed`
     const counts = Object.entries(seen).map(([what, count]) => [what, [count, 1]] as const)
     return { figure, broken, seen: Object.fromEntries(counts) }
   },

@@ -15,7 +15,7 @@ const windows = 5
 
 export const soak: Trial = {
   name: 'soak',
-  promise: 'Requests in a row: no error, and memory does not grow with them',
+  promise: 'During a long run of requests, postern makes no error, and its memory does not grow with their number',
   times: { full: 2_200_000, short: 20_000 },
   isTimed: true,
 
@@ -95,7 +95,7 @@ export const soak: Trial = {
     // Of fewer it says nothing.
     const isMeasured = times >= 1_000_000
     if (isMeasured) expect(perMillion < slopeMaxMB, () => `memory: ${perMillion.toFixed(2)} MB a million requests`)
-    const figure = `${result.requests} requests, no other status than expected, p99 ${result.p99.toFixed(1)} ms, ${isMeasured ? `memory ${perMillion.toFixed(2)} MB a million requests` : 'memory measured in the long run alone'}`
+    const figure = `${result.requests} requests, no other status than expected, p99 ${result.p99.toFixed(1)} ms, ${isMeasured ? `memory changed by ${perMillion.toFixed(2)} MB for each million requests` : 'memory measured in the long run alone'}`
     return { figure, broken, seen: { requests: [result.requests, times] } }
   },
 }

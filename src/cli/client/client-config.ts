@@ -16,10 +16,10 @@ export function addClientConfigCommand(postern: Command, { remote }: RemoteComma
   remote(postern, 'client-config', 'print the configuration of a client for an endpoint, without any credential')
     .argument('<endpoint>', 'NAMESPACE, or NAMESPACE/VIEW')
     .addOption(new Option('--for <client>', 'the client').choices(clientNames).makeOptionMandatory())
-    .option('--connection <id>', 'for this connection of the namespace alone')
+    .option('--connection <id>', 'configure only this connection of the namespace')
     .option(
       '--name <name>',
-      'the name that the client gives it (default: NAMESPACE, NAMESPACE-VIEW, or the id of the connection)',
+      'the name of the endpoint in the client (default: NAMESPACE, NAMESPACE-VIEW, or the id of the connection)',
     )
     .run(async ({ flags, request, stdout, stderr }: CommandContext<Flags>, endpoint: string) => {
       const [namespace = '', view, ...rest] = endpoint.split('/')

@@ -37,11 +37,17 @@ export function addTokenActions(token: Command, { remote }: RemoteCommands): voi
     .option('--strict', 'exit with code 1 for a warning, too')
     .run(lint)
   const diffWords = 'find a request that a new policy allows and an old one refuses; exit with code 1 if there is one'
-  remote(token, 'diff', diffWords).argument('<old>', fileHelp).argument('<new>', 'the same for the new one').run(diff)
+  remote(token, 'diff', diffWords)
+    .argument('<old>', fileHelp)
+    .argument('<new>', 'file with the new policy as JSON, or with a token; - for stdin')
+    .run(diff)
   remote(token, 'suggest', 'print a policy that allows what was called, made from the record of calls')
     .option('--days <number>', 'calls of the last days, up to 30 (default: 7)')
     .option('-n, --namespace <name>', 'only calls in this namespace')
-    .option('--token-file <file>', 'only calls of the token in this file, and of those minted with it; - for stdin')
+    .option(
+      '--token-file <file>',
+      'only calls with the token in this file, and with tokens minted with that token; - for stdin',
+    )
     .run(suggest)
 }
 

@@ -30,7 +30,7 @@ const indexedCharsMax = 4096
  * begins with its name.
  */
 const indexCharsMax = 2 ** 18
-/** Contract 20.9: tools of one index, of which the connections have equal parts. Past it: the rest is not found. */
+/** Contract 20.9: tools in the index for one search, of which each connection may have an equal part. Past it: the search does not find the other tools. */
 const indexedToolsMax = 20_000
 /** Characters that take as much memory as a tool without any. */
 const charsOfTool = 14

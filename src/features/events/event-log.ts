@@ -12,13 +12,13 @@ import type { ConnectionRef } from '../../model/connection.ts'
 import type { CallRecord } from '../../model/recorded-call.ts'
 import type { StoredConnection } from '../../storage/connections.ts'
 
-/** Contract 22.4: events that are kept for listeners that were away. Past it: they get `gap`. */
+/** Contract 22.4: events that postern keeps for clients whose stream of events broke off. Past it: such a client gets the event `gap`. */
 const eventsKeptMax = 1000
 /** Contract 22.4: streams of events in a process, of which one owner has half of what the others leave. Past it: 429. */
 export const eventListenersMax = 500
 /** Contract 22.4: streams of events of one API key with all its tokens. Past it: 429. */
 export const eventListenersOfKeyMax = 50
-/** Contract 22.4: milliseconds after postern has reported a client as new at a connection, in which postern does not report it there again. Within it: no event. */
+/** Contract 22.4: milliseconds for which postern does not report a client as new at a connection again, after it has reported this client there once. Within it: no event. */
 const clientKnownMs = 600_000
 /** Clients at connections that are remembered. Past it: the least recently used one is new again. */
 const clientsKnownMax = 10_000

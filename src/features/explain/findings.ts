@@ -18,7 +18,7 @@ import type { ExplainDeps } from './explain-deps.ts'
 import { Examined, everySeen, type SeenConnection } from './seen-tools.ts'
 import { type Explained, readSubject } from './subject.ts'
 
-/** Contract 21.3: days of calls that a policy is compared with. Past it: a tool that was called then counts as not called. */
+/** Contract 21.3: days of recorded calls with which `POST /tokens/lint` compares a policy. Past it: a tool that was called only earlier counts as not called. */
 const unusedDays = 30
 
 /** Ids of a namespace that are looked at, to find whether one exists. Past it: none does. */

@@ -13,13 +13,13 @@ import { readingServer } from '../../storage/directory-records.ts'
 import { everySeenBatch } from '../endpoint/seen-connections.ts'
 import type { ExplainDeps } from './explain-deps.ts'
 
-/** Contract 21.1: connections that one question examines. Past it: the answer says that it is not complete. */
+/** Contract 21.1: connections that one request about a policy, such as `POST /tokens/lint`, examines. Past it: the answer says that it is not complete. */
 const examinedConnectionsMax = 1000
-/** Contract 21.1: tools that one question examines. Past it: as for connections. */
+/** Contract 21.1: tools that one request about a policy examines. Past it: as for connections. */
 const examinedToolsMax = 2000
-/** Contract 21.1: milliseconds that one question takes. Past it: as for connections. */
+/** Contract 21.1: milliseconds that one request about a policy may take to examine connections and tools. Past it: as for connections. */
 const examinedMsMax = 1000
-/** Ours: namespaces that one question examines, each with a read of the store. Past it: as for connections. */
+/** Ours: namespaces that one request about a policy examines; for each of them, postern reads the store. Past it: as for connections. */
 const examinedNamespacesMax = 1000
 /** Connections whose tools are read at once: few, as each may have a list of a megabyte. */
 const readAtOnce = 20

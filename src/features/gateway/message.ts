@@ -258,7 +258,7 @@ export function withoutAmbiguousParams(headers: Headers, { body }: Message): Hea
   return kept
 }
 
-/** Ours: values in the arguments of a call with `Mcp-Param-…`. Past it: 400, or the headers are not passed on. */
+/** Ours: values in the arguments of a call whose request has headers `Mcp-Param-…`. Past it: 400, or postern does not pass these headers on. */
 const repeatedArgumentsMax = 2000
 
 /** The scalars in a call's arguments, as texts, each with its nearest key; undefined past `repeatedArgumentsMax`. */

@@ -19,9 +19,9 @@ import { everySeenBatch } from '../endpoint/seen-connections.ts'
 import { overviewOf } from './overview.ts'
 import { type HealthDeps, healthNow, healthOfAll, needsSomebody } from './stored-health.ts'
 
-/** Contract 22.1: connections on a page, and ids in a query. Past it: 400. */
+/** Contract 22.1: connections on a page of a list of health, and ids in the query of such a list. Past it: 400. */
 const healthPageMax = 100
-/** Contract 22.1: connections that one request looks at. Past it: the page ends early, with a cursor. */
+/** Contract 22.1: connections that one request for a list of health looks at. Past it: the page ends early, with a cursor. */
 const lookedAtMax = 2000
 
 export const healthHandlers = handlersOf({ listHealth, testConnection, getOverview })

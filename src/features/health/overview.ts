@@ -10,9 +10,9 @@ import { everySeenBatch } from '../endpoint/seen-connections.ts'
 import { RecentCalls } from '../records/recent-calls.ts'
 import { type HealthDeps, healthOfAll, needsSomebody } from './stored-health.ts'
 
-/** Contract 22.2: connections that an overview counts. Past it: it says that it is not complete. */
+/** Contract 22.2: connections that an overview counts. Past it: the overview says that it is not complete. */
 const countedMax = 2000
-/** Contract 22.2: connections that need attention and are listed. Past it: the rest is only counted. */
+/** Contract 22.2: connections that need attention and that an overview lists. Past it: the overview only counts them. */
 const attentionMax = 20
 /** Connections that are read at once. */
 const readAtOnce = 100

@@ -10,10 +10,10 @@ import { hashesByName, type SeenDefinition } from './pinned-definitions.ts'
 
 /** Ours: characters of definitions that are kept with a connection's pins. Past it: a change is shown without its differences. */
 const pinnedTextCharsMax = 2 ** 20
-/** Ours: changes of one connection that are written to the audit log before somebody accepts. Past it: none are. */
+/** Ours: changes of one connection that postern writes to the audit log before somebody accepts definitions. Past it: postern writes no further changes to the audit log. */
 export const reportedMax = 1000
 
-/** Ours: tools of one connection that have pins; each takes up to 400 bytes. Past it: a tool has none, and is hidden under `block`. */
+/** Ours: tools of one connection that have pins; each takes up to 400 bytes. Past it: a further tool has no pin, and postern hides this tool if the setting `pins` is `block`. */
 export const pinnedToolsMax = 5000
 /** Ours: bytes of the name of a tool that has a pin, written as JSON without the quotes; one key's share of memory is enough to read a record with 5,000 such names. Past it: as for `pinnedToolsMax`. */
 const pinnedNameBytesMax = 256

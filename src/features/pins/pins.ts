@@ -34,12 +34,12 @@ import {
   writingPins,
 } from './pin-record.ts'
 
-/** Ours: writes at once of a connection's pins if they change nothing but the present definitions that `.pins` shows. Past it: one each 10 seconds; `.pins` shows an earlier definition meanwhile. */
+/** Ours: writes of a connection's pins that postern may do at once, if they change only the present definitions that `.pins` shows. Past it: one write every 10 seconds; until then, `.pins` shows an earlier definition. */
 export const shownWritesAtOnce = 20
 const shownWritesPerSecond = 0.1
-/** Ours: writes at once that unblock a tool, because its server returned to the accepted definition. Past it: one each second. */
+/** Ours: writes that postern may do at once to unblock a tool, because the tool's server returned to the accepted definition. Past it: one write every second. */
 const backWritesAtOnce = 60
-/** Ours: lines `pin.changed` that postern writes at once for all connections of a namespace. Past it: one each second; a change is reported when its list is read again and there is room. */
+/** Ours: lines `pin.changed` that postern writes at once for all connections of a namespace. Past it: one line every second. postern writes the line of a change when it reads the list again and the rate allows a line. */
 const pinLinesAtOnce = 2000
 /** Bytes of memory of pins, of all connections. Past it: the least recently used ones are read again. */
 const pinsKeptBytesMax = 16 * 2 ** 20

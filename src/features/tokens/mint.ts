@@ -16,7 +16,7 @@ import { type Block, compiling, policyPatternProblem, readPolicy } from '../../p
 import { problemText, validatorOf } from '../../schema/check.ts'
 import type { Signers } from './signers.ts'
 
-/** Ours: tokens that a token comes from, each minted with the one before; every line about the token names them. Past it: 400 `policy_too_large`. */
+/** Ours: ancestors of a token: the token that it was minted with, the token that this one was minted with, and so on. Every line about a token names its ancestors. Past it: 400 `policy_too_large`. */
 export const tokenAncestorsMax = 16
 
 const requestShape = validatorOf(CreateTokenRequest)

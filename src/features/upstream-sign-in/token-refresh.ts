@@ -15,10 +15,10 @@ import { createOAuthFetch, holderOf, SignInProblem } from './oauth-fetch.ts'
 import { createStoredTokens, type StoredTokens } from './stored-tokens.ts'
 import { refreshTokens, type UpstreamTokens } from './tokens.ts'
 
-/** Contract 14.6: how long before its expiry postern refreshes a token, or half of the token's lifetime if that is shorter. Past it: with more time left, postern uses the token as it is. */
+/** Contract 14.6: how long before a token expires postern refreshes it; if half of the token's lifetime is shorter, postern refreshes it only that long before. Past it: with more time left, postern uses the token as it is. */
 const refreshAheadMs = 60_000
 
-/** Contract 14.6: time for which one process refreshes a connection's tokens, and others wait. Past it: another process tries. */
+/** Contract 14.6: milliseconds for which one process alone may refresh a connection's tokens while other processes wait. Past it: another process tries. */
 export const refreshClaimMs = 15_000
 /** Contract 14.6: pause after a refresh that failed temporarily. Past it: the next call tries again. */
 export const refreshRetryMs = 5_000

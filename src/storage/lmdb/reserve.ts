@@ -8,7 +8,7 @@ import { type Holder, StoreError } from '../store.ts'
 
 /** Ours: revocations of one owner while the disk is so full that postern answers deletions with 503 (`deletionBytesMin`); each revocation writes about ten kilobytes. An API key and its tokens together get at most half of what the owner's other keys and their tokens leave. A token that was minted with the key, and all tokens minted from this token, form a family. A family gets at most half of what the key itself and its other families leave of the key's part. The key itself gets all that its families leave of this part, and always at least `keyRevocationsMin` revocations. Past it: 503. */
 export const scarceRevocationsMax = 50
-/** Ours: revocations of an API key used directly on a disk that is nearly full, also where the owner's other keys and tokens have used up `scarceRevocationsMax`. Past it: as for `scarceRevocationsMax`. */
+/** Ours: revocations that an API key itself, not one of its tokens, may always make on a disk that is nearly full, even if the owner's other keys and tokens have used up `scarceRevocationsMax`. Past it: as for `scarceRevocationsMax`. */
 export const keyRevocationsMin = 2
 
 export type Reserve = ReturnType<typeof createReserve>
