@@ -182,7 +182,7 @@ async function callRecord(report: Report, rounds: number): Promise<void> {
   }
   const cost = median(costs)
   report(
-    'Processor time that a mocked call costs more because postern records it',
+    'Extra processor time of a mocked call because postern records it',
     `${micro(cost)} (${micro(median(cpus))} with it)`,
     '4 µs',
     cost < 4,

@@ -148,7 +148,7 @@ export async function endpoint(report: Report, rounds: number): Promise<void> {
   )
   const more = of('joined', 'cpu') - of('single', 'cpu')
   report(
-    'Processor time that a call costs more through the endpoint of a namespace than through the endpoint of a connection',
+    'Extra processor time of a call through the endpoint of a namespace, compared with a call through the endpoint of a connection',
     micro(more),
     '15 µs',
     more <= 15,

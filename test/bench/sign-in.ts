@@ -120,7 +120,7 @@ async function calls(report: Report, { rounds, here, servers, cookie, pid, port 
   upstream.stop()
   const [plain, withToken] = [median(cpu['plain'] ?? []), median(cpu['signed-in'] ?? [])]
   report(
-    'Processor time that a call costs more through a connection with a sign-in than through a connection with a stored header',
+    'Extra processor time of a call through a connection with a sign-in, compared with a connection with a stored header',
     `${micro(withToken - plain)} (${micro(withToken)} and ${micro(plain)})`,
     '5 µs',
     withToken - plain < 5,
