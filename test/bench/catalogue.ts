@@ -76,7 +76,7 @@ async function eventLoop(report: Report): Promise<void> {
   for (let at = 0; at < made.length; at += 500) await put(made.slice(at, at + 500))
   const catalogue = new Catalogue(store)
   const held = (what: string, hold: number) =>
-    report(`The event loop held by ${what}`, `${hold.toFixed(1)} ms`, '10 ms', hold < 10)
+    report(`Longest time in which the event loop is blocked by ${what}`, `${hold.toFixed(1)} ms`, '10 ms', hold < 10)
   held('making the index of 10,000 servers', await longestHold(() => catalogue.refresh()))
   const turns = new Turns()
   const search = async (text: string) =>

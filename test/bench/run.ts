@@ -338,15 +338,15 @@ async function inProcess(): Promise<void> {
   for (const [what, run] of common) report(`A page of 100 that keeps ${what}`, micro(await time(rounds, 300, run)))
   const worst: [string, () => Promise<unknown>][] = [
     [
-      'two conditions, each true for a third of the rows, and never both',
+      'a list query with two conditions, each true for a third of the rows, and both for none',
       page('bench', [], [set(['env', 'prod']), set(['env', 'staging'])]),
     ],
     [
-      'three large terms',
+      'a list query with three large terms',
       page('bench', [metadata('env', 'prod'), metadata('half', 'even'), metadata('team', 'team-1')]),
     ],
     [
-      'an OR of two ANDs that no row satisfies',
+      'a list query with an OR of two ANDs that no row satisfies',
       page(
         'bench',
         [],
@@ -372,7 +372,7 @@ async function inProcess(): Promise<void> {
     const holds: number[] = []
     for (let i = 0; i < 5; i += 1) holds.push(await longestHold(run))
     report(
-      `The event loop held by ${what}`,
+      `Longest time in which the event loop is blocked by ${what}`,
       `${median(holds).toFixed(1)} ms at a time (${(took / 1000).toFixed(0)} ms in all)`,
       '10 ms',
       median(holds) < 10,
