@@ -90,10 +90,10 @@ export class Pages<T> {
     this.version.value += 1
   }
 
-  /** Whether all of its rows are held, and none is this one. */
-  lacks(is: (item: T) => boolean): boolean {
+  /** All of its rows; undefined unless each of them is held. */
+  get all(): readonly T[] | undefined {
     const held = [...this.#held.values()].flat()
-    return this.isWhole && held.length === this.length && !held.some(is)
+    return this.isWhole && held.length === this.length ? held : undefined
   }
 
   miss(): void {

@@ -2,6 +2,7 @@
 
 import type { Asked, Evaluation, KeywordRule, Rule } from './evaluation.ts'
 import { isInFormat } from './formats.ts'
+import { isMultiple } from './is-multiple.ts'
 import { isObject, isOfType, type JsonSchema, type Named, type Schema } from './schema-keywords.ts'
 
 const rule = <Given>(one: Rule<Given>) => one as KeywordRule
@@ -17,11 +18,6 @@ const ofObject = only<Named<unknown>>((value) => isObject(value))
 
 const bound = (words: string, holds: (value: number, most: number) => boolean) =>
   ofNumber<number>((by, most, value, { at }) => holds(value, most) || by.fail(at, `must be ${words} ${most}`))
-/** 19.99 is a multiple of 0.01, though 19.99 / 0.01 is 1998.9999999999998: neither is exact in two's powers. */
-function isMultiple(value: number, of: number): boolean {
-  const times = value / of
-  return Number.isInteger(times) || Math.abs(times - Math.round(times)) <= 2 * Number.EPSILON * Math.abs(times)
-}
 const size =
   <Value>(isLeast: boolean, words: string, sizeOf: (by: Evaluation, value: Value) => number): Rule<number, Value> =>
   (by, most, value, { at }) => {

@@ -49,7 +49,7 @@ const faultsIn = (page: Page, options: object) =>
 const smallTargets = (page: Page, pixels: number) =>
   page.evaluate<string[]>(`[...document.querySelectorAll('a[href], button, input, select, textarea, summary')]
     .filter((one) => one.checkVisibility({ visibilityProperty: true }) && !one.matches('.skip'))
-    .filter((one) => !(one.matches('a') && one.closest('p, small, dd, .sentence')))
+    .filter((one) => !(one.matches('a') && one.closest('p, small, dd')))
     .map((one) => [one, (one.closest('label:has(> input[type="checkbox"])') ?? one).getBoundingClientRect()])
     .filter(([, { width, height }]) => width + 0.5 < ${pixels} || height + 0.5 < ${pixels})
     .map(([one, { width, height }]) => Math.round(width) + ' x ' + Math.round(height) + ': ' + one.outerHTML.slice(0, 120))`)

@@ -1,5 +1,6 @@
 /** JSON Schemas as a form reads them: in one piece, with a first value, and what is certainly wrong with a value. */
 
+import { isMultiple } from '../../schema/is-multiple.ts'
 import { asObject, isNumber, numberOf } from '../json.ts'
 
 export interface Schema {
@@ -219,11 +220,8 @@ export function wrongWith(schema: Schema, value: unknown, isRequired: boolean): 
     if (most !== undefined && given > most) return `must be at most ${most}`
     if (above !== undefined && given <= above) return `must be more than ${above}`
     if (below !== undefined && given >= below) return `must be less than ${below}`
-    const step = numberOf(schema['multipleOf']) ?? Number.NaN
-    const times = given / step
-    // As the server allows for what numbers with a point lose.
-    if (Math.abs(times - Math.round(times)) > 2 * Number.EPSILON * Math.abs(times))
-      return `must be a multiple of ${step}`
+    const step = numberOf(schema['multipleOf'])
+    if (step !== undefined && step > 0 && !isMultiple(given, step)) return `must be a multiple of ${step}`
   }
   return undefined
 }

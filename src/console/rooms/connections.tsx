@@ -88,8 +88,11 @@ export function Connections() {
     hear(came) {
       const newest = new Map(came.map((one) => [one.connectionId, one]))
       pages.change((one) => ({ ...one, health: newest.get(one.id) ?? one.health }))
-      // Somebody has made it meanwhile.
-      if (!isFiltered && came.some(({ connectionId }) => pages.lacks(({ id }) => id === connectionId))) pages.miss()
+      const all = isFiltered ? undefined : pages.all
+      if (all === undefined) return
+      for (const { id } of all) newest.delete(id)
+      // Somebody has made these meanwhile.
+      if (newest.size > 0) pages.miss()
     },
     most: changesMax,
     lose: () => pages.miss(),
