@@ -234,7 +234,7 @@ function addExplainCommand(token: Command, context: Context): void {
   const words = 'say which constraint of a token allows or refuses the request that the flags describe'
   const explain = onData(token, 'explain', words)
     .argument('[token]', 'the token; - reads it from stdin, hidden from other users (default: the credential you use)')
-    .option('--policy <file>', 'explain a token that you would mint with this policy, in place of a token; - for stdin')
+    .option('--policy <file>', 'explain this policy, as if you had minted a token with it; - for stdin')
     .option(
       '-n, --namespace <name>',
       'the namespace of the request (default: POSTERN_NAMESPACE, if another flag is given)',

@@ -75,7 +75,7 @@ const patterns = ['(a|b)*a(a|b){280}', 'a.{900}', '(?:\\w+\\s*){200}x', '[^b]*b[
 
 export const heavy: Trial = {
   name: 'heavy',
-  promise: `Others wait no more than ${waitMaxMs} ms, whatever one caller or upstream sends, and memory stays within ${memoryMaxMegabytes} MB`,
+  promise: `One caller or upstream makes others wait ${waitMaxMs} ms at most, and the memory of postern stays within ${memoryMaxMegabytes} MB`,
   times: { full: 1500, short: 20 },
 
   async run(times, seed) {

@@ -237,7 +237,7 @@ function rewriteOf(
   return async (data) => allowanceOf(context.request).parse(data.length, rewriting(data, replacing(), insert))
 }
 
-/** Throws SyntaxError. */
+/** The data of an event with its replacements. Throws SyntaxError. */
 function* rewriting(data: string, replace: ReplaceValue, insert: InsertMembers): Work<string> {
   // An event may carry only an id, without data.
   if (data === '') return data

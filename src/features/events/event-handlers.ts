@@ -12,7 +12,7 @@ import type { HealthDeps } from '../health/stored-health.ts'
 import type { EventLog, EventType, KeptEvent } from './event-log.ts'
 import { visibleTo, type Wanted } from './visible-events.ts'
 
-/** Contract 22.4: bytes of events that a client has not read yet from its stream. Past it: postern drops these events, and the client gets the event `gap`. */
+/** Contract 22.4: bytes of events that a client has not read yet from its stream. Past it: postern drops the events that follow, and the client gets the event `gap` when it reads on. */
 const unreadBytesMax = 2 ** 20
 /** Events that wait to be looked at for a listener, each of some hundred bytes. Past it: as for `unreadBytesMax`. */
 const waitingMax = 1000

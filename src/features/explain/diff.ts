@@ -22,7 +22,7 @@ import { explainRequest } from './explanation.ts'
 import { Examined, everySeen, type SeenConnection } from './seen-tools.ts'
 import { type Explained, readSubject } from './subject.ts'
 
-/** Ours: requests that `POST /tokens/diff` explains completely to find an example that the caller has access to. Past it: the example may be a request that the caller has no access to under any policy. */
+/** Ours: requests that `POST /tokens/diff` explains completely to find an example that the caller has access to. Past it: the example may be a request that the caller itself has no access to. */
 const explainedMax = 100
 
 interface Candidate {

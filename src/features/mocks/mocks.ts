@@ -159,13 +159,14 @@ export function createMocks(sockets: Pick<ClientSockets, 'wait'>) {
 
   async function ready(call: MockedCall): Promise<Ready> {
     const { request, server, scenario, tool, given } = call
-    // Keyed by the arguments as sent, whose length it has. Another key order is computed once more, to the same result.
+    // The key contains the arguments as sent. Another order of their members is another key, with the same result.
     const key = `${server.hash}\0${scenario}\0${tool.name}\0${JSON.stringify(given)}`
     allowanceOf(request).spend((key.length / 2 ** 20) * argumentsMsPerMegabyte)
     const kept = answers.get(key)
     if (kept !== undefined) return kept
     // On first use: most processes mock nothing, and its libraries are large.
     const { choosing } = await import('./choose-answer.ts')
+    // The key is about as long as the arguments.
     const made = await allowanceOf(request).run(making(choosing(call, key.length), server)) // 429
     answers.set(key, made)
     return made

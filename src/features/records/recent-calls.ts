@@ -5,6 +5,10 @@ import { type CallFilter, matchesCall, type RecordedCall } from '../../ops/call-
 import { fieldsOf, LinesBack } from './page-back.ts'
 import { type RecordsDeps, readableCalls } from './readable-calls.ts'
 
+interface Wanted extends CallFilter {
+  readonly since: number
+}
+
 /** The calls of this kind that the caller may read; none where calls are not recorded. */
 export class RecentCalls {
   /** In batches, the newest first. Rejects as `Slices.next`. */
@@ -12,15 +16,11 @@ export class RecentCalls {
   /** When they were read: whether there are more lines than one request looks at. */
   stopped = false
 
-  constructor(deps: RecordsDeps, context: RequestContext, wanted: CallFilter & { readonly since: number }) {
+  constructor(deps: RecordsDeps, context: RequestContext, wanted: Wanted) {
     this.lines = this.#batches(deps, context, wanted)
   }
 
-  async *#batches(
-    deps: RecordsDeps,
-    context: RequestContext,
-    wanted: CallFilter & { readonly since: number },
-  ): AsyncGenerator<readonly RecordedCall[]> {
+  async *#batches(deps: RecordsDeps, context: RequestContext, wanted: Wanted): AsyncGenerator<readonly RecordedCall[]> {
     const matches = matchesCall(wanted)
     const mayRead = readableCalls(deps, context)
     const back = new LinesBack(context.request, deps.callsPath)

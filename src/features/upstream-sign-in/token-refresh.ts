@@ -15,7 +15,7 @@ import { createOAuthFetch, holderOf, SignInProblem } from './oauth-fetch.ts'
 import { createStoredTokens, type StoredTokens } from './stored-tokens.ts'
 import { refreshTokens, type UpstreamTokens } from './tokens.ts'
 
-/** Contract 14.6: how long before a token expires postern refreshes it; if half of the token's lifetime is shorter, postern refreshes it only that long before. Past it: with more time left, postern uses the token as it is. */
+/** Contract 14.6: how long before its expiry postern refreshes a token; a token that lives less than two minutes is refreshed after half of its lifetime. Past it: with more time left, postern uses the token as it is. */
 const refreshAheadMs = 60_000
 
 /** Contract 14.6: milliseconds for which one process alone may refresh a connection's tokens while other processes wait. Past it: another process tries. */
